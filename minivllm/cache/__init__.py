@@ -1,0 +1,1 @@
+"""Everything about pages: who owns them, how they are found, which goes next, and where their bytes are."""

@@ -1,0 +1,153 @@
+"""The invariants of the cache, checkable at any moment, and the state they speak about, readable as plain values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minivllm.cache.manager import CacheManager
+from minivllm.request import Request, Status
+
+if TYPE_CHECKING:
+    from minivllm.engine import Engine
+
+
+class AuditError(AssertionError):
+    """The books do not add up. The message lists everything that is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """One page as the books have it. `state` is "free", "cached" or "active"; `owners` are request ids."""
+
+    page_id: int
+    state: str
+    references: int
+    owners: tuple[str, ...]
+    indexed: bool
+    parent_page_id: int | None
+
+
+def view_pages(manager: CacheManager, requests: Iterable[Request]) -> list[PageView]:
+    """Every page of the pool, as free list, page tables and index tell it (not as the manager's counts claim)."""
+    free = set(manager.pool.free_page_ids())
+    owners: dict[int, list[str]] = {}
+    for request in requests:
+        for page_id in request.page_table:
+            owners.setdefault(page_id, []).append(request.request_id)
+    return [
+        _view(manager, page_id, page_id in free, owners.get(page_id, [])) for page_id in range(manager.pool.num_pages)
+    ]
+
+
+def _view(manager: CacheManager, page_id: int, is_free: bool, owners: list[str]) -> PageView:
+    indexed = page_id in manager.index
+    return PageView(
+        page_id=page_id,
+        state="active" if owners else "free" if is_free else "cached",
+        references=manager.pool.references(page_id),
+        owners=tuple(owners),
+        indexed=indexed,
+        parent_page_id=manager.index.parent_of(page_id) if indexed else None,
+    )
+
+
+def check(engine: Engine) -> None:
+    """Raise `AuditError` unless every invariant holds for this engine."""
+    check_books(engine.manager, engine.requests)
+
+
+def check_books(manager: CacheManager, requests: Iterable[Request]) -> None:
+    requests = list(requests)
+    pages = view_pages(manager, requests)
+    problems = [
+        *_page_problems(pages, manager),
+        *_count_problems(pages, manager),
+        *_index_problems(manager),
+        *(problem for request in requests for problem in _request_problems(manager, request)),
+    ]
+    if problems:
+        raise AuditError("; ".join(problems))
+
+
+def _page_problems(pages: list[PageView], manager: CacheManager) -> Iterable[str]:
+    free = set(manager.pool.free_page_ids())
+    for page in pages:
+        if page.references != len(page.owners):
+            yield f"page {page.page_id} has {page.references} references, and the owners {list(page.owners)}"
+        if page.page_id in free and page.owners:
+            yield f"page {page.page_id} is free and in the page tables of {list(page.owners)}"
+        if page.page_id in free and page.indexed:
+            yield f"page {page.page_id} is free and can still be found"
+        if page.state == "cached" and not page.indexed:
+            yield f"page {page.page_id} is held by nobody and cannot be found: it is lost"
+        if len(page.owners) > 1 and not page.indexed:
+            yield f"page {page.page_id} is shared by {list(page.owners)} and was never published"
+
+
+def _count_problems(pages: list[PageView], manager: CacheManager) -> Iterable[str]:
+    states = Counter(page.state for page in pages)
+    free_ids = manager.pool.free_page_ids()
+    if len(set(free_ids)) != len(free_ids):
+        yield "a page is in the free list twice"
+    claimed = {
+        "free": manager.pool.num_free,
+        "cached": manager.num_cached_pages,
+        "active": manager.num_active_pages,
+    }
+    for state, count in claimed.items():
+        if states[state] != count:
+            yield f"{count} pages are counted as {state}, {states[state]} are"
+    if len(manager.eviction) != states["cached"]:
+        yield f"{len(manager.eviction)} pages are candidates for eviction, {states['cached']} are cached"
+    if manager.num_promised_pages > states["free"] + states["cached"]:
+        yield f"{manager.num_promised_pages} pages are promised, {states['free'] + states['cached']} could be given"
+
+
+def _index_problems(manager: CacheManager) -> Iterable[str]:
+    page = getattr(manager.index, "page", None)
+    for page_id in manager.index.page_ids():
+        parent = manager.index.parent_of(page_id)
+        if parent is not None and parent not in manager.index:
+            yield f"page {page_id} is indexed and its parent {parent} is not"
+        elif page is not None and not _key_can_be_derived(manager, page_id):
+            yield f"the key of page {page_id} does not follow from the tokens it stores"
+
+
+def _key_can_be_derived(manager: CacheManager, page_id: int) -> bool:
+    index = manager.index
+    page = index.page(page_id)  # type: ignore[attr-defined]
+    if page.parent_page_id is None:
+        parent_key = index.root_key(page.salt)  # type: ignore[attr-defined]
+    else:
+        parent_key = index.page(page.parent_page_id).key  # type: ignore[attr-defined]
+    return bool(index.page_key(parent_key, page.token_ids) == page.key)  # type: ignore[attr-defined]
+
+
+def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:
+    name, size = request.request_id, manager.page_size
+    if request.status is not Status.RUNNING and request.page_table:
+        yield f"{name} is {request.status.value} and holds pages {request.page_table}"
+    if len(set(request.page_table)) != len(request.page_table):
+        yield f"{name} has a page twice in its page table {request.page_table}"
+    if request.num_computed_tokens > len(request.page_table) * size and request.status is Status.RUNNING:
+        yield f"{name} has {request.num_computed_tokens} computed tokens in {len(request.page_table)} pages"
+    if request.num_published_pages * size > request.num_computed_tokens:
+        yield f"{name} published {request.num_published_pages} pages of {request.num_computed_tokens} computed tokens"
+    if request.num_computed_tokens > max(len(request.token_ids) - 1, request.num_prompt_tokens):
+        yield f"{name} claims KV for its last sampled token"
+    yield from _content_problems(manager, request)
+
+
+def _content_problems(manager: CacheManager, request: Request) -> Iterable[str]:
+    page = getattr(manager.index, "page", None)
+    if page is None:
+        return
+    for position, page_id in enumerate(request.page_table):
+        if page_id not in manager.index:
+            continue
+        tokens = tuple(request.token_ids[position * manager.page_size : (position + 1) * manager.page_size])
+        if page(page_id).token_ids != tokens or page(page_id).salt != request.cache_salt:
+            yield f"page {page_id} of {request.request_id} is indexed for other content than the request has there"

@@ -1,0 +1,206 @@
+"""The books of the cache: lookup, attach, allocate, publish, release. Composes pool, index, eviction and publication.
+
+Where a page is, and who moves it:
+
+                 extend                      release, not indexed
+      free  ---------------->  active  ------------------------------>  free
+       ^                        |  ^
+       |  evict, expire, reset  |  | attach (restore)
+       |                        v  |
+       +---------------------  cached        release, indexed: kept, and a candidate for eviction
+
+No tensors: `pages_to_poison` lists pages whose content has become meaningless, for an engine that overwrites them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from minivllm.protocols import Eviction, Moment, PagePool, PrefixIndex, Publication
+from minivllm.request import Request
+from minivllm.stats import Counters
+
+
+class CacheManager:
+    """Admission is by reservation: an admitted request can always get the pages it was promised."""
+
+    def __init__(
+        self,
+        page_pool: PagePool,
+        prefix_index: PrefixIndex,
+        eviction: Eviction,
+        publication: Publication,
+        *,
+        page_size: int,
+        prefix_cache: bool = True,
+        prefix_ttl_s: float | None = None,
+        counters: Counters | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.pool = page_pool
+        self.index = prefix_index
+        self.eviction = eviction
+        self.publication = publication
+        self.page_size = page_size
+        self.prefix_cache = prefix_cache
+        self.prefix_ttl_s = prefix_ttl_s
+        self.counters = counters or Counters()
+        self.pages_to_poison: list[int] = []
+        self._clock = clock
+        self._promised_pages: dict[str, int] = {}
+        self._cached_since_s: dict[int, float] = {}
+
+    @property
+    def num_cached_pages(self) -> int:
+        return len(self._cached_since_s)
+
+    @property
+    def num_active_pages(self) -> int:
+        return self.pool.num_pages - self.pool.num_free - self.num_cached_pages
+
+    @property
+    def num_promised_pages(self) -> int:
+        """Pages that admitted requests may still ask for."""
+        return sum(self._promised_pages.values())
+
+    def pages_for(self, num_tokens: int) -> int:
+        return -(-num_tokens // self.page_size)
+
+    def match(self, request: Request) -> list[int]:
+        """Pages this request could restore now, whole pages only. Changes nothing.
+
+        At least one token is left to compute: keys and values alone give no logits (known fault PC-01).
+        """
+        if not self.prefix_cache or not request.reads_prefix_cache:
+            return []
+        max_pages = (len(request.token_ids) - 1) // self.page_size
+        return self.index.lookup(request.token_ids, max_pages, request.cache_salt)
+
+    def try_admit(self, request: Request) -> bool:
+        """Attach what is cached and reserve the rest; False, with nothing changed, when that does not fit now.
+
+        A cached page that is restored stops being evictable, so it may not be counted as available too (PP-03).
+        """
+        self.expire()
+        restored = self.match(request)
+        promised = self.pages_for(request.max_kv_tokens) - len(restored)
+        evictable = self.num_cached_pages - sum(self.pool.references(page_id) == 0 for page_id in restored)
+        if promised > self.pool.num_free + evictable - self.num_promised_pages:
+            return False
+        self._promised_pages[request.request_id] = promised
+        self._attach(request, restored)
+        self._count_lookup(request)
+        return True
+
+    def extend(self, request: Request, num_tokens: int) -> None:
+        """Grow the page table until it covers `num_tokens` tokens, evicting cached pages if need be."""
+        while len(request.page_table) < self.pages_for(num_tokens):
+            promised = self._promised_pages[request.request_id]
+            assert promised > 0, f"{request.request_id} asks for more pages than it was promised"
+            if self.pool.num_free == 0:
+                self._drop(self.eviction.pop_victim())
+            request.page_table.append(self.pool.allocate())
+            self._promised_pages[request.request_id] = promised - 1
+
+    def publish(self, request: Request, moment: Moment) -> None:
+        """Make the computed pages findable that the publication policy allows at this moment."""
+        if not self.prefix_cache:
+            return
+        findable = self.publication.findable_tokens(moment, request.num_computed_tokens, request.num_prompt_tokens)
+        assert findable <= request.num_computed_tokens, (
+            f"{findable} tokens published, {request.num_computed_tokens} computed"
+        )
+        while not request.publication_stopped and (request.num_published_pages + 1) * self.page_size <= findable:
+            self._publish_next_page(request)
+
+    def release(self, request: Request) -> None:
+        """Give back every page of an ended request, deepest first, so that eviction meets tails before heads."""
+        self._promised_pages.pop(request.request_id, None)
+        while request.page_table:
+            self._release_page(request.page_table.pop())
+
+    def expire(self) -> None:
+        """Drop pages that nobody has used for `prefix_ttl_s` seconds. A page in use does not age."""
+        if self.prefix_ttl_s is None:
+            return
+        oldest_allowed_s = self._clock() - self.prefix_ttl_s
+        for page_id, since_s in list(self._cached_since_s.items()):
+            if since_s > oldest_allowed_s:
+                break
+            self.eviction.remove(page_id)
+            self._drop(page_id)
+
+    def reset(self, salt: str | None = None) -> int:
+        """Forget every cached page, or those of one salt; returns how many. The engine calls it only when idle."""
+        indexed = self.index.page_ids() if salt is None else self.index.page_ids(salt)
+        for page_id in reversed(indexed):
+            self.eviction.remove(page_id)
+            self._drop(page_id, evicted=False)
+        return len(indexed)
+
+    def _attach(self, request: Request, restored: list[int]) -> None:
+        for page_id in restored:
+            self._retain_page(page_id)
+        request.page_table = list(restored)
+        request.num_published_pages = len(restored)
+        request.num_computed_tokens = len(restored) * self.page_size
+
+    def _count_lookup(self, request: Request) -> None:
+        """Once per request, at admission; a request that may not read the cache has not looked."""
+        request.metrics.cached_tokens = request.num_computed_tokens
+        if not self.prefix_cache or not request.reads_prefix_cache:
+            return
+        self.counters.lookup_requests += 1
+        self.counters.queried_tokens += request.num_prompt_tokens
+        self.counters.restored_tokens += request.num_computed_tokens
+        self.counters.hit_requests += request.num_computed_tokens > 0
+
+    def _publish_next_page(self, request: Request) -> None:
+        position = request.num_published_pages
+        own = request.page_table[position]
+        parent = request.page_table[position - 1] if position else None
+        tokens = request.token_ids[position * self.page_size : (position + 1) * self.page_size]
+        found = self.index.insert(tokens, parent, own, request.cache_salt)
+        if found is None:
+            # Another content owns this key. Without this page its children could never be reached: stop here.
+            request.publication_stopped = True
+            return
+        if found == own:
+            self.counters.published_tokens += self.page_size
+            request.metrics.published_tokens += self.page_size
+        else:
+            self._adopt(request, position, found)
+        request.num_published_pages += 1
+
+    def _adopt(self, request: Request, position: int, found: int) -> None:
+        """Someone computed the same page first: use theirs, and only then free our copy (known fault PC-14)."""
+        own = request.page_table[position]
+        self._retain_page(found)
+        request.page_table[position] = found
+        self._release_page(own)
+
+    def _retain_page(self, page_id: int) -> None:
+        if self.pool.retain(page_id) == 1:
+            self.eviction.remove(page_id)
+            del self._cached_since_s[page_id]
+
+    def _release_page(self, page_id: int) -> None:
+        if self.pool.release(page_id) > 0:
+            return
+        if page_id in self.index:
+            self._cached_since_s[page_id] = self._clock()
+            self.eviction.add(page_id)
+        else:
+            self._reclaim(page_id)
+
+    def _drop(self, page_id: int, evicted: bool = True) -> None:
+        """A cached page loses its key and then its content: no free page is ever findable."""
+        self.index.remove(page_id)
+        del self._cached_since_s[page_id]
+        self.counters.evicted_tokens += self.page_size if evicted else 0
+        self._reclaim(page_id)
+
+    def _reclaim(self, page_id: int) -> None:
+        self.pool.reclaim(page_id)
+        self.pages_to_poison.append(page_id)

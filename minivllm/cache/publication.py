@@ -1,0 +1,22 @@
+"""When a filled page may be found by other requests. No tensors."""
+
+from __future__ import annotations
+
+from minivllm.protocols import Moment, Publication
+
+
+class OnFinish:
+    """Pages become findable when the request ends, aborted requests included: their computed pages are valid."""
+
+    def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
+        return num_computed_tokens if moment is Moment.ENDED else 0
+
+
+class Incremental:
+    """After every successful forward pass, each newly completed page."""
+
+    def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
+        return num_computed_tokens
+
+
+POLICIES: dict[str, type[Publication]] = {"on_finish": OnFinish, "incremental": Incremental}

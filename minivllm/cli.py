@@ -1,0 +1,150 @@
+"""`minivllm`: serve a model over HTTP, or generate one answer."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from minivllm.config import ConfigError, EngineConfig, SamplingParams
+from minivllm.models.errors import ModelError
+from minivllm.request import RequestError
+from minivllm.server.flags import add_engine_flags, engine_config
+
+if TYPE_CHECKING:
+    from minivllm.engine import Engine
+
+DEFAULT_MODEL = "smollm2-135m"
+FAILED, WRONG_USAGE = 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit status: 0, 1 when it failed, 2 for wrong usage."""
+    arguments = _parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+        return status
+    except ConfigError as error:
+        return _fail(str(error), WRONG_USAGE)
+    except (ModelError, RequestError) as error:
+        return _fail(str(error), FAILED)
+    except ModuleNotFoundError as error:
+        return _fail(f"{error}: install the extra 'engine' (make setup does)", FAILED)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="minivllm", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_serve(commands)
+    _add_generate(commands)
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    serve = commands.add_parser("serve", help="serve a model with the OpenAI API")
+    serve.set_defaults(run=_serve)
+    _add_model(serve)
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
+    )
+    serve.add_argument(
+        "--port",
+        type=_port,
+        default=8000,
+        help="port to listen on; 0 picks a free one (default: %(default)s)",
+    )
+    serve.add_argument(
+        "--served-model-name", metavar="NAME", help="what clients call the model (default: as --model)"
+    )
+    serve.add_argument(
+        "--api-key-env", metavar="NAME", help="environment variable that holds the key clients must send"
+    )
+    add_engine_flags(serve)
+
+
+def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    generate = commands.add_parser("generate", help="print the text that follows a prompt")
+    generate.set_defaults(run=_generate)
+    _add_model(generate)
+    generate.add_argument(
+        "prompt", metavar="PROMPT", help="text to continue, taken as it is: no chat template"
+    )
+    generate.add_argument(
+        "--max-tokens", type=int, default=64, metavar="NUMBER", help="longest answer (default: %(default)s)"
+    )
+    generate.add_argument(
+        "--temperature", type=float, default=0.0, metavar="NUMBER", help="0 is greedy (default: %(default)s)"
+    )
+    generate.add_argument("--seed", type=int, metavar="NUMBER", help="makes sampling repeatable")
+    add_engine_flags(generate)
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    known = "a registered name, a folder in MLX or Hugging Face layout, a .gguf file, or a Hub id"
+    parser.add_argument(
+        "--model", default=DEFAULT_MODEL, metavar="NAME", help=f"{known} (default: %(default)s)"
+    )
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from minivllm.server.serving import Address, ServeError, serve
+
+    config = engine_config(arguments)
+    try:
+        return serve(
+            lambda: _build_engine(arguments.model, config),
+            arguments.served_model_name or arguments.model,
+            Address(arguments.host, arguments.port),
+            _api_key(arguments.api_key_env),
+        )
+    except ServeError as error:
+        return _fail(str(error), FAILED)
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    from minivllm.llm import LLM
+
+    params = SamplingParams(
+        max_tokens=arguments.max_tokens, temperature=arguments.temperature, seed=arguments.seed
+    )
+    llm = LLM(arguments.model, engine_config(arguments))
+    try:
+        print(llm.generate([arguments.prompt], params)[0].text)
+    finally:
+        llm.close()
+    return 0
+
+
+def _build_engine(model: str, config: EngineConfig) -> Engine:
+    """Called in the engine thread, which so owns every array from the first."""
+    from minivllm.engine import Engine
+    from minivllm.models.loading import load_model
+
+    return Engine(load_model(model), config)
+
+
+def _api_key(variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    key = os.environ.get(variable, "").strip()
+    if not key:
+        message = f"--api-key-env names {variable}, which is unset or empty"
+        raise ConfigError(f"{message}: export it with the key clients must send")
+    return key
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: give a number from 0 to 65535")
+    return int(text)
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"minivllm: {message}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+"""What a person may choose: `EngineConfig` for an engine, `SamplingParams` for one request.
+
+Both are values: frozen, and checked where they are made, so that the rest of the engine never meets a bad one.
+A choice that is listed in `CHOICES` is wired; what a later version adds is refused here until it is.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+GIB = 1024**3
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "publication": ("on_finish", "incremental"),
+    "single_flight": ("off",),
+    "scheduling": ("fcfs",),
+    "admission": ("reserve",),
+    "eviction": ("lru",),
+    "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
+    "attention": ("auto", "portable"),
+}
+
+
+class ConfigError(ValueError):
+    """A setting that cannot be used; the message names the field, the value and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Settings of one engine. Sizes are in tokens, pages or bytes as the names say.
+
+    `num_pages` and `kv_cache_bytes` are two ways to size the page pool; give at most one. With neither, the pool
+    gets the smaller of a quarter of the machine's memory and 2 GiB.
+    """
+
+    page_size: int = 16
+    num_pages: int | None = None
+    kv_cache_bytes: int | None = None
+    max_model_len: int | None = None
+    max_batched_tokens: int = 256
+    max_active_requests: int = 8
+    prefix_cache: bool = True
+    prefix_ttl_s: float | None = None
+    publication: str = "incremental"
+    single_flight: str = "off"
+    scheduling: str = "fcfs"
+    admission: str = "reserve"
+    eviction: str = "lru"
+    kv_dtype: str = "auto"
+    attention: str = "auto"
+    debug_poison_pages: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("page_size", "max_batched_tokens", "max_active_requests"):
+            _require_whole(name, getattr(self, name), at_least=1)
+        for name in ("num_pages", "kv_cache_bytes", "max_model_len"):
+            if getattr(self, name) is not None:
+                _require_whole(name, getattr(self, name), at_least=1)
+        if self.num_pages is not None and self.kv_cache_bytes is not None:
+            raise ConfigError(
+                f"num_pages={self.num_pages} and kv_cache_bytes={self.kv_cache_bytes} both size the page pool: "
+                "give one of them"
+            )
+        for name in ("prefix_cache", "debug_poison_pages"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name}={getattr(self, name)!r} is not a truth value: give True or False")
+        if self.prefix_ttl_s is not None:
+            _require_number("prefix_ttl_s", self.prefix_ttl_s)
+            if not self.prefix_ttl_s > 0:
+                raise ConfigError(
+                    f"prefix_ttl_s={self.prefix_ttl_s} must be above 0 seconds; None keeps pages until evicted"
+                )
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ConfigError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+
+    def resolve_num_pages(self, bytes_per_page: int) -> int:
+        """The pool's size in pages for pages of `bytes_per_page` bytes (keys and values of every layer)."""
+        if self.num_pages is not None:
+            return self.num_pages
+        budget_bytes = self.kv_cache_bytes or default_kv_cache_bytes()
+        if budget_bytes < bytes_per_page:
+            raise ConfigError(
+                f"kv_cache_bytes={budget_bytes} is below one page of {bytes_per_page} bytes: "
+                "give at least that, or num_pages"
+            )
+        return budget_bytes // bytes_per_page
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How one request samples its answer. Names and defaults are vLLM's.
+
+    `temperature=0` is greedy. `logprobs` and `prompt_logprobs` are the number of alternatives beside the token itself;
+    0 counts as asked. A request with `prompt_logprobs` computes its whole prompt: skipped tokens have no logits.
+    """
+
+    max_tokens: int = 16
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: str | Iterable[str] = ()
+    stop_token_ids: Iterable[int] = ()
+    ignore_eos: bool = False
+    logprobs: int | None = None
+    prompt_logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        _require_whole("max_tokens", self.max_tokens, at_least=1)
+        _require_number("temperature", self.temperature)
+        if not 0 <= self.temperature <= 100:
+            raise ConfigError(f"temperature={self.temperature} must lie between 0 (greedy) and 100")
+        _require_number("top_p", self.top_p)
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p={self.top_p} must be above 0 and at most 1")
+        if self.seed is not None:
+            _require_whole("seed", self.seed, at_least=-(2**63))
+        for name in ("logprobs", "prompt_logprobs"):
+            if getattr(self, name) is not None:
+                _require_whole(name, getattr(self, name), at_least=0)
+                if getattr(self, name) > 20:
+                    raise ConfigError(f"{name}={getattr(self, name)} asks for too many alternatives: at most 20")
+        object.__setattr__(self, "stop", _stop_strings(self.stop))
+        object.__setattr__(self, "stop_token_ids", _whole_tuple("stop_token_ids", self.stop_token_ids))
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        assert isinstance(self.stop, tuple)
+        return self.stop
+
+    @property
+    def stop_ids(self) -> tuple[int, ...]:
+        assert isinstance(self.stop_token_ids, tuple)
+        return self.stop_token_ids
+
+
+def default_kv_cache_bytes() -> int:
+    """The smaller of a quarter of the machine's memory and 2 GiB, in bytes."""
+    return min(physical_memory_bytes() // 4, 2 * GIB)
+
+
+def physical_memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def config_field_names() -> tuple[str, ...]:
+    return tuple(field.name for field in fields(EngineConfig))
+
+
+def _require_whole(name: str, value: Any, at_least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigError(f"{name}={value!r} is not a whole number")
+    if value < at_least:
+        raise ConfigError(f"{name}={value} must be at least {at_least}")
+
+
+def _require_number(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ConfigError(f"{name}={value!r} is not a finite number")
+
+
+def _stop_strings(stop: Any) -> tuple[str, ...]:
+    strings = (stop,) if isinstance(stop, str) else tuple(stop or ())
+    for text in strings:
+        if not isinstance(text, str) or not text:
+            raise ConfigError(f"stop={text!r} is not a string of at least one character")
+    return strings
+
+
+def _whole_tuple(name: str, values: Any) -> tuple[int, ...]:
+    numbers = tuple(values or ())
+    for value in numbers:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ConfigError(f"{name} holds {value!r}, which is not a token id")
+    return numbers

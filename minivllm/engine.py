@@ -1,0 +1,329 @@
+"""Engine: requests in, one step at a time, outputs out.
+
+A step is: schedule, forward, publish, sample, end. Nothing happens between steps, so a notebook may call `step()` by
+hand and look at everything in between. Arrays belong to the thread that made them: build and use an engine in one.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from minivllm.answer import Answer, add_prompt_logprobs
+from minivllm.attention.portable import PortableAttention
+from minivllm.backend import mx
+from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.identity import CacheIdentity
+from minivllm.cache.manager import CacheManager
+from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.prefix_index import ChainedPrefixIndex
+from minivllm.cache.publication import POLICIES
+from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
+from minivllm.config import ConfigError, EngineConfig, SamplingParams
+from minivllm.models.loading import LoadedModel
+from minivllm.protocols import Moment, check_components
+from minivllm.request import CacheBusyError, Request, RequestLimits, RequestOutput, Status
+from minivllm.runner import ForwardResult, ModelRunner
+from minivllm.scheduler import Scheduler, Work
+from minivllm.stats import Counters
+
+
+class Engine:
+    """Continuous batching over paged KV with prefix reuse.
+
+    `components` replaces parts by name ("page_pool", "prefix_index", "eviction", "publication"), each checked against
+    its protocol in minivllm/protocols.py.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        config: EngineConfig | None = None,
+        components: Mapping[str, Any] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config or EngineConfig()
+        self.spec, self.tokenizer = loaded.spec, loaded.tokenizer
+        self.page_size = self.config.page_size
+        self.kv_dtype = resolve_kv_dtype(self.config.kv_dtype, loaded.model.model.norm.weight.dtype)
+        self.identity = _identity(loaded, self.config, self.kv_dtype)
+        self.bytes_per_page = bytes_per_page(loaded.spec, self.page_size, self.kv_dtype)
+        self.num_pages = self.config.resolve_num_pages(self.bytes_per_page)
+        self.max_model_len = _max_model_len(self.config, loaded)
+        self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.num_pages * self.page_size)
+        self.counters = Counters()
+        self.manager = self._make_manager(check_components(components), clock)
+        self._clock = clock
+        self._scheduler = Scheduler(
+            self.manager,
+            max_batched_tokens=self.config.max_batched_tokens,
+            max_active_requests=self.config.max_active_requests,
+            clock=clock,
+        )
+        self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, self.kv_dtype)
+        self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
+        self._requests: dict[str, Request] = {}
+        self._answers: dict[str, Answer] = {}
+        if self.config.debug_poison_pages:
+            self.storage.poison(range(self.num_pages))
+
+    def _make_manager(self, parts: Mapping[str, Any], clock: Callable[[], float]) -> CacheManager:
+        defaults: dict[str, Callable[[], Any]] = {
+            "page_pool": lambda: RefCountedPagePool(self.num_pages),
+            "prefix_index": lambda: ChainedPrefixIndex(self.page_size, self.identity.digest()),
+            "eviction": TailFirstLRU,
+            "publication": POLICIES[self.config.publication],
+        }
+        return CacheManager(
+            **{name: parts[name] if name in parts else make() for name, make in defaults.items()},
+            page_size=self.page_size,
+            prefix_cache=self.config.prefix_cache,
+            prefix_ttl_s=self.config.prefix_ttl_s,
+            counters=self.counters,
+            clock=clock,
+        )
+
+    @property
+    def kv_cache_bytes(self) -> int:
+        return self.num_pages * self.bytes_per_page
+
+    @property
+    def has_unfinished_requests(self) -> bool:
+        return self._scheduler.has_requests
+
+    @property
+    def requests(self) -> list[Request]:
+        """Requests that have not ended, in order of arrival."""
+        return list(self._requests.values())
+
+    def add_request(
+        self,
+        prompt_token_ids: Sequence[int],
+        params: SamplingParams | None = None,
+        *,
+        request_id: str | None = None,
+        cache_salt: str | None = None,
+    ) -> str:
+        """Queue a request; returns its id. `RequestError` when it could never run, `ValueError` on an id in use."""
+        params = params or SamplingParams()
+        self.limits.check(prompt_token_ids, params)
+        request_id = request_id or f"request-{uuid.uuid4().hex}"
+        if request_id in self._requests:
+            raise ValueError(f"request id {request_id!r} is in use: give another, or none")
+        request = Request(request_id, prompt_token_ids, params, cache_salt, self._clock())
+        request.record("queued", request.arrived_at, request.num_prompt_tokens)
+        self._requests[request_id] = request
+        self._answers[request_id] = Answer(request, self.tokenizer)
+        self._scheduler.add(request)
+        return request_id
+
+    def step(self) -> list[RequestOutput]:
+        """One forward pass: a token for every decoding request, a chunk of prompt for those in prefill.
+
+        Returns one output for each request that got a token or ended. A request whose numbers are not finite ends with
+        finish_reason "error", its pages unpublished; the others go on.
+        """
+        work = self._scheduler.schedule()
+        if not work:
+            return self._refuse_stuck_request()
+        self._poison_reclaimed_pages()
+        try:
+            result = self._runner.forward(work)
+        except Exception as error:
+            return [self._fail(item.request, f"the forward pass failed: {error}") for item in work]
+        outputs = [self._advance(item, number, result) for number, item in enumerate(work)]
+        return [output for output in outputs if output is not None]
+
+    def abort(self, request_id: str) -> RequestOutput | None:
+        """End a request now and give back its pages. None when it is unknown or has ended."""
+        request = self._requests.get(request_id)
+        if request is None:
+            return None
+        return self._end(request, "abort")
+
+    def logits(self, token_ids: Sequence[int], use_cache: bool = True) -> np.ndarray:
+        """float32 logits [tokens computed, vocabulary] of the last tokens of a sequence, through the paged path.
+
+        With `use_cache`, pages that the cache holds are restored and only the rest is computed.
+        """
+        params = SamplingParams(max_tokens=1)
+        self.limits.check(token_ids, params)
+        request = Request(f"logits-{uuid.uuid4().hex}", token_ids, params, None, self._clock())
+        request.all_logits, request.may_read_cache = True, use_cache
+        if not self.manager.try_admit(request):
+            raise CacheBusyError(
+                f"{len(token_ids)} tokens do not fit beside the requests that run: step until they end"
+            )
+        request.status = Status.RUNNING
+        self._requests[request.request_id] = request
+        try:
+            return np.concatenate([self._logits_of_chunk(request) for _ in self._chunks(request)])
+        finally:
+            self.manager.release(request)
+            del self._requests[request.request_id]
+
+    def stats(self) -> dict[str, int]:
+        """Counters (they only grow; tokens unless the name says requests) and gauges of this moment."""
+        return {
+            **self.counters.as_dict(),
+            "pages_total": self.num_pages,
+            "pages_active": self.manager.num_active_pages,
+            "pages_cached": self.manager.num_cached_pages,
+            "pages_free": self.manager.pool.num_free,
+            "requests_running": len(self._scheduler.running),
+            "requests_waiting": len(self._scheduler.waiting),
+        }
+
+    def reset_prefix_cache(self, salt: str | None = None) -> int:
+        """Forget all cached pages, or those of one salt; returns how many. `CacheBusyError` while requests run."""
+        if self._requests:
+            raise CacheBusyError(f"{len(self._requests)} requests are not finished: end or abort them before a reset")
+        num_dropped = self.manager.reset(salt)
+        self._poison_reclaimed_pages()
+        return num_dropped
+
+    def warm_up(self) -> None:
+        """One prefill and one decode pass over a page that is free, so that the first request pays for no set-up.
+
+        Leaves no page and no count behind.
+        """
+        if self._requests:
+            raise CacheBusyError("requests run already: an engine warms up before it serves")
+        request = Request("warm-up", [0] * min(8, self.page_size), SamplingParams(), None, self._clock())
+        request.page_table = list(self.manager.pool.free_page_ids()[:1])
+        if not request.page_table:
+            return
+        num_tokens = len(request.token_ids)
+        for work in (Work(request, 0, num_tokens - 1), Work(request, num_tokens - 1, num_tokens)):
+            if work.num_tokens:
+                self._runner.forward([work])
+        if self.config.debug_poison_pages:
+            self.storage.poison(request.page_table)
+
+    def close(self) -> None:
+        """End every request and free the arrays."""
+        for request_id in list(self._requests):
+            self.abort(request_id)
+        self.storage.keys.clear()
+        self.storage.values.clear()
+        mx.clear_cache()
+
+    def _advance(self, work: Work, number: int, result: ForwardResult) -> RequestOutput | None:
+        """Account for computed work, publish, and sample if it reached the last known token. None: no news."""
+        request = work.request
+        if not result.is_finite[number]:
+            return self._fail(request, "the model's numbers are not finite (NaN or infinity) for this request")
+        logits = _rows(result, number)
+        add_prompt_logprobs(request, work.start, logits)
+        self._count(work)
+        self.manager.publish(request, Moment.COMPUTED)
+        return self._add_token(request, logits[-1]) if work.samples else None
+
+    def _add_token(self, request: Request, logits: np.ndarray) -> RequestOutput:
+        answer = self._answers[request.request_id]
+        answer.add_token(logits)
+        self._time_token(request)
+        ended = answer.end_reason()
+        return answer.report() if ended is None else self._end(request, *ended)
+
+    def _end(self, request: Request, reason: str, stop_reason: str | int | None = None) -> RequestOutput:
+        """The request is over: publish what may be found, give the pages back, hand out the text that was held."""
+        self._answers[request.request_id].finish()
+        self.manager.publish(request, Moment.ENDED)
+        return self._forget(request, reason, stop_reason)
+
+    def _fail(self, request: Request, error: str) -> RequestOutput:
+        """What this request computed since its last publication cannot be trusted: nothing more is published."""
+        return self._forget(request, "error", error=error)
+
+    def _forget(
+        self, request: Request, reason: str, stop_reason: str | int | None = None, error: str | None = None
+    ) -> RequestOutput:
+        self._scheduler.remove(request)
+        self.manager.release(request)
+        request.end(reason, self._clock(), stop_reason, error)
+        del self._requests[request.request_id]
+        return self._answers.pop(request.request_id).report()
+
+    def _count(self, work: Work) -> None:
+        request = work.request
+        request.num_computed_tokens = work.end
+        if work.start < request.num_prompt_tokens:
+            self.counters.computed_prefill_tokens += work.num_tokens
+            request.metrics.computed_tokens += work.num_tokens
+            request.record("prefill", self._clock(), work.num_tokens)
+        else:
+            self.counters.decoded_tokens += work.num_tokens
+
+    def _time_token(self, request: Request) -> None:
+        elapsed_s = self._clock() - request.arrived_at
+        if request.metrics.ttft_s is None:
+            request.metrics.ttft_s = elapsed_s
+            request.metrics.prefill_s = elapsed_s - (request.metrics.queue_s or 0.0)
+            request.record("first_token", request.arrived_at + elapsed_s)
+        request.metrics.decode_s = elapsed_s - request.metrics.ttft_s
+
+    def _chunks(self, request: Request) -> Iterable[int]:
+        while request.num_computed_tokens < request.num_prompt_tokens:
+            yield request.num_computed_tokens
+
+    def _logits_of_chunk(self, request: Request) -> np.ndarray:
+        end = min(request.num_computed_tokens + self.config.max_batched_tokens, request.num_prompt_tokens)
+        work = Work(request, request.num_computed_tokens, end)
+        self.manager.extend(request, end)
+        self._poison_reclaimed_pages()
+        result = self._runner.forward([work])
+        if not result.is_finite[0]:
+            raise FloatingPointError(f"logits of tokens {work.start} to {end - 1} are not finite (NaN or infinity)")
+        self._count(work)
+        self.manager.publish(request, Moment.COMPUTED)
+        return _rows(result, 0)
+
+    def _poison_reclaimed_pages(self) -> None:
+        page_ids = sorted(set(self.manager.pages_to_poison))
+        self.manager.pages_to_poison.clear()
+        if self.config.debug_poison_pages:
+            self.storage.poison(page_ids)
+
+    def _refuse_stuck_request(self) -> list[RequestOutput]:
+        """Nothing runs and the first in line does not fit an idle pool: say so rather than sleep for ever (PP-10)."""
+        if not self._scheduler.waiting or self._scheduler.running:
+            return []
+        request = self._scheduler.waiting[0]
+        return [self._fail(request, f"{request.max_kv_tokens} tokens do not fit the idle page pool: {self.stats()}")]
+
+
+def _rows(result: ForwardResult, number: int) -> np.ndarray:
+    rows = result.logit_rows[number]
+    if result.logits is None or len(rows) == 0:
+        return np.empty((0, 0), np.float32)
+    return np.array(result.logits[rows.start : rows.stop])
+
+
+def _max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:
+    longest = loaded.spec.max_position_embeddings
+    if config.max_model_len is None:
+        return longest
+    if config.max_model_len > longest:
+        raise ConfigError(f"max_model_len={config.max_model_len} is beyond the {longest} positions of {loaded.name}")
+    return config.max_model_len
+
+
+def _identity(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> CacheIdentity:
+    spec = loaded.spec
+    return CacheIdentity(
+        weights_id=loaded.weights_id,
+        tokenizer_digest=loaded.tokenizer.digest,
+        num_layers=spec.num_layers,
+        num_kv_heads=spec.num_kv_heads,
+        head_dim=spec.head_dim,
+        kv_dtype=kv_dtype,
+        page_size=config.page_size,
+        rope_theta=spec.rope_theta,
+        rope_traditional=spec.rope_traditional,
+        rope_scaling=spec.rope_scaling,
+    )

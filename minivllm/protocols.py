@@ -1,0 +1,140 @@
+"""The protocol of each component that can be replaced: `LLM(..., components={"prefix_index": MyIndex()})`.
+
+A component is checked against its protocol when the engine is built, so a missing method is reported by name before
+any token is computed. None of these hold tensors: they decide, the manager keeps the books, the storage the bytes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from minivllm.config import ConfigError
+
+
+@runtime_checkable
+class PagePool(Protocol):
+    """Page ids, their reference counts and the order in which free ones are handed out.
+
+    A page is free (in the free list), active (referenced by page tables) or unreferenced (neither: whoever released
+    it last decides whether it is kept as cached or reclaimed). Methods raise on a page in the wrong state.
+    """
+
+    num_pages: int
+    num_free: int
+
+    def allocate(self) -> int:
+        """Take a free page, with one reference. Raises `OutOfPagesError` when none is free."""
+        ...
+
+    def retain(self, page_id: int) -> int:
+        """Add a reference to an active or unreferenced page; returns the new count."""
+        ...
+
+    def release(self, page_id: int) -> int:
+        """Drop one reference; returns how many are left."""
+        ...
+
+    def reclaim(self, page_id: int) -> None:
+        """Put an unreferenced page back into the free list: its content is gone."""
+        ...
+
+    def references(self, page_id: int) -> int: ...
+
+    def free_page_ids(self) -> Sequence[int]: ...
+
+
+@runtime_checkable
+class PrefixIndex(Protocol):
+    """Map from page key to page id. A key chains its parent's key, so equal keys mean equal prefixes."""
+
+    def lookup(self, token_ids: Sequence[int], max_pages: int, salt: str | None) -> list[int]:
+        """Page ids of the longest indexed prefix, whole pages only, at most `max_pages`. Changes nothing."""
+        ...
+
+    def insert(
+        self, token_ids: Sequence[int], parent_page_id: int | None, page_id: int, salt: str | None
+    ) -> int | None:
+        """Make one page findable behind its parent (None: first page).
+
+        Returns the page id now found under this key: `page_id`, or the page that was there before with equal content.
+        None means that nothing was stored (another page's key collides).
+        """
+        ...
+
+    def remove(self, page_id: int) -> None:
+        """Forget an indexed page. Its children must be gone already."""
+        ...
+
+    def parent_of(self, page_id: int) -> int | None: ...
+
+    def page_ids(self, salt: str | None = ...) -> Sequence[int]: ...
+
+    def __contains__(self, page_id: object) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class Eviction(Protocol):
+    """Which cached page goes next. A page is a candidate from `add` until `remove` or `pop_victim`."""
+
+    def add(self, page_id: int) -> None:
+        """A cached page nobody references any more. Pages of one request arrive deepest first."""
+        ...
+
+    def remove(self, page_id: int) -> None:
+        """The page is in use again, or dropped for another reason."""
+        ...
+
+    def pop_victim(self) -> int:
+        """The page to evict next, no longer a candidate. Never a page whose indexed child is a candidate."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class Moment(enum.Enum):
+    """When the manager asks the publication policy."""
+
+    COMPUTED = "computed"
+    """A forward pass of this request's tokens has succeeded."""
+    ENDED = "ended"
+    """The request has ended, by whatever reason but a failed forward pass."""
+
+
+@runtime_checkable
+class Publication(Protocol):
+    """When a filled page may be found."""
+
+    def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
+        """How many leading tokens may be found now; never more than `num_computed_tokens`."""
+        ...
+
+
+COMPONENTS: dict[str, type] = {
+    "page_pool": PagePool,
+    "prefix_index": PrefixIndex,
+    "eviction": Eviction,
+    "publication": Publication,
+}
+
+
+def check_components(components: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The components by name, each with every method of its protocol. `ConfigError` names what is missing."""
+    checked = dict(components or {})
+    for name, component in checked.items():
+        if name not in COMPONENTS:
+            raise ConfigError(f"components has {name!r}, which is not one of {', '.join(COMPONENTS)}")
+        missing = [member for member in protocol_members(COMPONENTS[name]) if not hasattr(component, member)]
+        if missing:
+            raise ConfigError(f"components[{name!r}] ({type(component).__name__}) lacks {', '.join(missing)}")
+    return checked
+
+
+def protocol_members(protocol: type) -> list[str]:
+    declared = set(getattr(protocol, "__annotations__", {})) | set(vars(protocol))
+    inherited_by_all = set(vars(Protocol)) | set(vars(object))
+    own = {name for name in declared if not name.startswith("_") or name in ("__len__", "__contains__")}
+    return sorted(own - (inherited_by_all - {"__len__", "__contains__"}))

@@ -1,0 +1,61 @@
+"""ModelRunner: one forward pass over the work of a step. The only place where scheduling meets arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minivllm.attention.plan import Plan, make_plan
+from minivllm.backend import mx
+from minivllm.cache.storage import KVStorage
+from minivllm.models.decoder import Decoder
+from minivllm.scheduler import Work
+
+PagedAttention = Callable[[int, mx.array, mx.array, mx.array, Plan], mx.array]
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardResult:
+    """`logits` [rows asked for, vocabulary] float32; `logit_rows[i]` are the rows of work i in it.
+
+    `is_finite[i]` tells whether every hidden state of work i is a number: NaN or infinity in its pages shows here.
+    """
+
+    logits: mx.array | None
+    logit_rows: tuple[range, ...]
+    is_finite: tuple[bool, ...]
+
+
+class ModelRunner:
+    def __init__(self, decoder: Decoder, storage: KVStorage, attention: PagedAttention) -> None:
+        self._decoder = decoder
+        self._storage = storage
+        self._attention = attention
+
+    def forward(self, work: Sequence[Work]) -> ForwardResult:
+        """Compute the work, store its KV, and return logits for the rows that need them."""
+        plan = make_plan(work, self._storage)
+        hidden = self._decoder(
+            plan.token_ids,
+            plan.positions,
+            lambda layer, queries, keys, values: self._attention(layer, queries, keys, values, plan),
+        )
+        logit_rows, wanted = _logit_rows(work, plan)
+        logits = self._decoder.logits(hidden[mx.array(wanted)]) if wanted else None
+        row_is_finite = mx.isfinite(hidden).all(axis=-1)
+        mx.eval(row_is_finite, *([] if logits is None else [logits]))
+        finite = np.array(row_is_finite)
+        return ForwardResult(logits, logit_rows, tuple(bool(finite[r.start : r.stop].all()) for r in plan.row_ranges))
+
+
+def _logit_rows(work: Sequence[Work], plan: Plan) -> tuple[tuple[range, ...], list[int]]:
+    """Rows of hidden states whose logits are wanted, and where each work finds its own among them."""
+    wanted: list[int] = []
+    ranges = []
+    for item, rows in zip(work, plan.row_ranges, strict=True):
+        own = rows if item.request.wants_all_logits else rows[-1:] if item.samples else rows[:0]
+        ranges.append(range(len(wanted), len(wanted) + len(own)))
+        wanted.extend(own)
+    return tuple(ranges), wanted
