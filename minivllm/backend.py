@@ -10,8 +10,10 @@ import sys
 from functools import cache
 
 from minivllm.blas import Blas, load_blas
+from minivllm.memory import keep_freed_memory
 from minivllm.probe import compile_verdict
 
+keep_freed_memory()
 blas: Blas = load_blas()
 
 try:

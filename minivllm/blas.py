@@ -24,6 +24,7 @@ from minivllm.probe import openblas_verdict
 INSTALL_HINT = (
     "install one with `pip install ngsolve-openblas` (x86-64), `apt install libopenblas0` or from conda-forge"
 )
+_REFERENCE = "MLX's reference BLAS, which is slow"
 _SYSTEM_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -45,10 +46,11 @@ class BlasError(RuntimeError):
 
 @dataclass(frozen=True)
 class Blas:
-    """The BLAS behind MLX's products. `path` is None for the one that MLX came with."""
+    """The BLAS behind MLX's products: `path` is None for MLX's own, and `advice` is how to get a faster one."""
 
     path: Path | None
     description: str
+    advice: str = ""
 
 
 @cache
@@ -57,26 +59,19 @@ def load_blas() -> Blas:
     if sys.platform != "linux" or _mlx_has_cuda():
         return Blas(None, "MLX's own")
     if os.environ.get("MINIVLLM_BLAS") == "off":
-        return _say(Blas(None, "MLX's reference BLAS (MINIVLLM_BLAS=off)"))
+        return _say(Blas(None, f"{_REFERENCE} (MINIVLLM_BLAS=off)"))
     if "mlx.core" in sys.modules:
-        return _say(
-            Blas(
-                None,
-                "MLX's reference BLAS, slow: mlx.core was imported before minivllm; import minivllm first",
-            )
-        )
+        return _say(Blas(None, _REFERENCE, "mlx.core was imported first; import minivllm.backend before it"))
     failures: list[str] = []
     for source, path in _candidates():
         reason = openblas_verdict(path)["reason"]
         if reason is None:
             return _say(_load(source, path))
         if source == "MINIVLLM_BLAS":
-            raise BlasError(
-                f"MINIVLLM_BLAS={path} cannot be used: {reason}; name another libopenblas or 'off'"
-            )
+            raise BlasError(f"MINIVLLM_BLAS={path} cannot be used: {reason}; name another libopenblas or 'off'")
         failures.append(f"{path}: {reason}")
     tried = f" (tried {'; '.join(failures)})" if failures else ""
-    return _say(Blas(None, f"MLX's reference BLAS, slow: no usable OpenBLAS found{tried}; {INSTALL_HINT}"))
+    return _say(Blas(None, _REFERENCE, f"no usable OpenBLAS found{tried}; {INSTALL_HINT}"))
 
 
 def _candidates() -> Iterator[tuple[str, Path]]:
@@ -119,17 +114,13 @@ def _beside_fortran(library: Path) -> Path:
 
     The library looks for its dependencies beside itself ($ORIGIN), so three symbolic links are enough.
     """
-    runtimes = [
-        file for folder in _package_files("mlx", "../mlx_cpu.libs") for file in folder.glob("lib*.so*")
-    ]
+    runtimes = [file for folder in _package_files("mlx", "../mlx_cpu.libs") for file in folder.glob("lib*.so*")]
     fortran = [file for file in runtimes if file.name.startswith("libgfortran")]
     if not fortran:
         return library
     links = {"libopenblas.so": library, "libgfortran.so.5": fortran[0].resolve()}
     links |= {file.name: file.resolve() for file in runtimes if file.name.startswith("libquadmath")}
-    key = hashlib.sha256(
-        "\n".join(f"{name} {target}" for name, target in links.items()).encode()
-    ).hexdigest()[:16]
+    key = hashlib.sha256("\n".join(f"{name} {target}" for name, target in links.items()).encode()).hexdigest()[:16]
 
     def fill(folder: Path) -> None:
         for name, target in links.items():
@@ -174,5 +165,6 @@ def _installed(distribution: str) -> bool:
 
 
 def _say(blas: Blas) -> Blas:
-    print(f"minivllm: matrix products by {blas.description}", file=sys.stderr)
+    advice = f": {blas.advice}" if blas.advice else ""
+    print(f"minivllm: matrix products by {blas.description}{advice}", file=sys.stderr)
     return blas

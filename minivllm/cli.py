@@ -55,9 +55,7 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         default=8000,
         help="port to listen on; 0 picks a free one (default: %(default)s)",
     )
-    serve.add_argument(
-        "--served-model-name", metavar="NAME", help="what clients call the model (default: as --model)"
-    )
+    serve.add_argument("--served-model-name", metavar="NAME", help="what clients call the model (default: as --model)")
     serve.add_argument(
         "--api-key-env", metavar="NAME", help="environment variable that holds the key clients must send"
     )
@@ -68,9 +66,7 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     generate = commands.add_parser("generate", help="print the text that follows a prompt")
     generate.set_defaults(run=_generate)
     _add_model(generate)
-    generate.add_argument(
-        "prompt", metavar="PROMPT", help="text to continue, taken as it is: no chat template"
-    )
+    generate.add_argument("prompt", metavar="PROMPT", help="text to continue, taken as it is: no chat template")
     generate.add_argument(
         "--max-tokens", type=int, default=64, metavar="NUMBER", help="longest answer (default: %(default)s)"
     )
@@ -83,9 +79,7 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
     known = "a registered name, a folder in MLX or Hugging Face layout, a .gguf file, or a Hub id"
-    parser.add_argument(
-        "--model", default=DEFAULT_MODEL, metavar="NAME", help=f"{known} (default: %(default)s)"
-    )
+    parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME", help=f"{known} (default: %(default)s)")
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -106,9 +100,7 @@ def _serve(arguments: argparse.Namespace) -> int:
 def _generate(arguments: argparse.Namespace) -> int:
     from minivllm.llm import LLM
 
-    params = SamplingParams(
-        max_tokens=arguments.max_tokens, temperature=arguments.temperature, seed=arguments.seed
-    )
+    params = SamplingParams(max_tokens=arguments.max_tokens, temperature=arguments.temperature, seed=arguments.seed)
     llm = LLM(arguments.model, engine_config(arguments))
     try:
         print(llm.generate([arguments.prompt], params)[0].text)

@@ -161,7 +161,9 @@ class Engine:
         request.status = Status.RUNNING
         self._requests[request.request_id] = request
         try:
-            return np.concatenate([self._logits_of_chunk(request) for _ in self._chunks(request)])
+            logits = np.concatenate([self._logits_of_chunk(request) for _ in self._chunks(request)])
+            self.manager.publish(request, Moment.ENDED)
+            return logits
         finally:
             self.manager.release(request)
             del self._requests[request.request_id]
@@ -187,19 +189,20 @@ class Engine:
         return num_dropped
 
     def warm_up(self) -> None:
-        """One prefill and one decode pass over a page that is free, so that the first request pays for no set-up.
+        """One prefill chunk and one decode pass over free pages, so that the first request pays for no set-up.
 
         Leaves no page and no count behind.
         """
         if self._requests:
             raise CacheBusyError("requests run already: an engine warms up before it serves")
-        request = Request("warm-up", [0] * min(8, self.page_size), SamplingParams(), None, self._clock())
-        request.page_table = list(self.manager.pool.free_page_ids()[:1])
-        if not request.page_table:
+        free = list(self.manager.pool.free_page_ids())
+        if not free:
             return
-        num_tokens = len(request.token_ids)
-        for work in (Work(request, 0, num_tokens - 1), Work(request, num_tokens - 1, num_tokens)):
-            if work.num_tokens:
+        longest = min(self.config.max_batched_tokens + 1, len(free) * self.page_size, self.max_model_len)
+        request = Request("warm-up", [0] * longest, SamplingParams(), None, self._clock())
+        request.page_table = free[: self.manager.pages_for(longest)]
+        for work in (Work(request, 0, longest - 1), Work(request, longest - 1, longest)):
+            if work.num_tokens > 0:
                 self._runner.forward([work])
         if self.config.debug_poison_pages:
             self.storage.poison(request.page_table)

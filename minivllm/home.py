@@ -43,9 +43,7 @@ def folder_made_once(final: Path, fill: Callable[[Path], None]) -> Path:
     with locked(final):
         if final.is_dir():  # another process made it while this one waited
             return final
-        for left_over in final.parent.glob(
-            f".{final.name}.*.part"
-        ):  # of a process that was killed: we hold the lock
+        for left_over in final.parent.glob(f".{final.name}.*.part"):  # of a process that was killed: we hold the lock
             shutil.rmtree(left_over, ignore_errors=True)
         part = Path(tempfile.mkdtemp(prefix=f".{final.name}.", suffix=".part", dir=final.parent))
         try:
@@ -57,9 +55,7 @@ def folder_made_once(final: Path, fill: Callable[[Path], None]) -> Path:
     return final
 
 
-def remembered(
-    name: str, key: str, compute: Callable[[], Any], keep: Callable[[Any], bool] = lambda _: True
-) -> Any:
+def remembered(name: str, key: str, compute: Callable[[], Any], keep: Callable[[Any], bool] = lambda _: True) -> Any:
     """`compute()`'s JSON value, kept in `<home>/<name>.json` under `key` if `keep(value)`.
 
     A home that cannot be written only costs time.

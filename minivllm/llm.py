@@ -10,14 +10,14 @@ from tqdm.auto import tqdm
 
 from minivllm.config import EngineConfig, SamplingParams
 from minivllm.engine import Engine
-from minivllm.models.loading import load_model
+from minivllm.models.loading import LoadedModel, load_model
 from minivllm.request import RequestError, RequestOutput
 
 Prompt = str | Sequence[int]
 
 
 class LLM:
-    """A model and an engine in this thread.
+    """A model, given by name or already loaded, and an engine in this thread.
 
     with LLM("smollm2-135m", EngineConfig(num_pages=512)) as llm:
         out = llm.generate(["The capital of France is"], SamplingParams(max_tokens=16, temperature=0.0))
@@ -26,15 +26,16 @@ class LLM:
 
     def __init__(
         self,
-        model: str = "smollm2-135m",
+        model: str | LoadedModel = "smollm2-135m",
         config: EngineConfig | None = None,
         components: Mapping[str, Any] | None = None,
     ) -> None:
-        loaded = load_model(model)
-        self.model = model
+        loaded = load_model(model) if isinstance(model, str) else model
+        self.model = loaded.name
         self.tokenizer = loaded.tokenizer
         self.engine = Engine(loaded, config, components)
-        self.engine.warm_up()
+        if isinstance(model, str):  # a model that has run before is warm
+            self.engine.warm_up()
 
     def __enter__(self) -> LLM:
         return self

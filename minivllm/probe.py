@@ -52,9 +52,7 @@ def openblas_verdict(path: Path) -> dict[str, str | None]:
     """`version` (OpenBLAS's own words) and `reason` (None if it may be used) of the library at `path`."""
     stat = path.stat()
     key = f"{path.absolute()} {stat.st_mtime_ns} {stat.st_size} {_cpu()}"
-    verdict: dict[str, str | None] = remembered(
-        "blas-verdicts", key, lambda: _try_openblas(path), keep=_is_final
-    )
+    verdict: dict[str, str | None] = remembered("blas-verdicts", key, lambda: _try_openblas(path), keep=_is_final)
     return verdict
 
 
@@ -102,7 +100,5 @@ def _cpu() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    facts = sorted(
-        {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
-    )
+    facts = sorted({line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))})
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from minivllm.backend import mx, nn  # first: it loads a fast BLAS before MLX
+
+# isort: split
 from mlx_lm.models.rope_utils import initialize_rope
 
-from minivllm.backend import mx, nn
 from minivllm.fastmath import silu_times
 from minivllm.models.spec import ModelSpec
 

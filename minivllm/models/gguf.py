@@ -50,15 +50,11 @@ def _config(header: GgufHeader) -> dict[str, Any]:
     """The Hugging Face config that the metadata describes."""
     family = header.metadata.get("general.architecture")
     if family not in FAMILIES:
-        raise ModelError(
-            f"GGUF architecture {family!r} is not supported; use a model of one of {', '.join(FAMILIES)}"
-        )
+        raise ModelError(f"GGUF architecture {family!r} is not supported; use a model of one of {', '.join(FAMILIES)}")
     fields = {key.removeprefix(f"{family}."): value for key, value in header.metadata.items()}
     shapes = {tensor.name: tensor.shape for tensor in header.tensors}
     if "token_embd.weight" not in shapes:
-        raise ModelError(
-            "the GGUF file has no tensor token_embd.weight; it must be a complete language model"
-        )
+        raise ModelError("the GGUF file has no tensor token_embd.weight; it must be a complete language model")
     head_dim = fields.get("attention.key_length")
     config = {
         "model_type": family,
@@ -98,24 +94,18 @@ def _ends(fields: Mapping[str, Any]) -> int | list[int] | None:
 
 def _rope_scaling(fields: Mapping[str, Any], shapes: Mapping[str, Any]) -> dict[str, Any] | None:
     if "rope_freqs.weight" in shapes:
-        raise ModelError(
-            "tensor rope_freqs.weight (Llama 3.1's rotary scaling) is not supported; use the MLX model"
-        )
+        raise ModelError("tensor rope_freqs.weight (Llama 3.1's rotary scaling) is not supported; use the MLX model")
     kind = fields.get("rope.scaling.type", "none")
     if kind == "none":
         return None
     if kind != "linear":
-        raise ModelError(
-            f"rope.scaling.type {kind!r} is not supported in GGUF files; only 'none' and 'linear' are"
-        )
+        raise ModelError(f"rope.scaling.type {kind!r} is not supported in GGUF files; only 'none' and 'linear' are")
     return {"rope_type": "linear", "factor": fields.get("rope.scaling.factor", 1.0)}
 
 
 def _quantization(tensors: tuple[GgufTensor, ...]) -> dict[str, Any] | None:
     """MLX's entry: the most common width for all, and one for each module of another width."""
-    bits = {
-        _module_path(t.name): _QUANTIZED_BITS[t.type_name] for t in tensors if t.type_name in _QUANTIZED_BITS
-    }
+    bits = {_module_path(t.name): _QUANTIZED_BITS[t.type_name] for t in tensors if t.type_name in _QUANTIZED_BITS}
     if not bits:
         return None
     usual = max(set(bits.values()), key=list(bits.values()).count)

@@ -38,9 +38,7 @@ def write_tokenizer(metadata: Mapping[str, Any], folder: Path) -> None:
             ]
         )
     tokenizer.save(str(folder / "tokenizer.json"))
-    (folder / "tokenizer_config.json").write_text(
-        json.dumps(_config(metadata, tokens), indent=2, ensure_ascii=False)
-    )
+    (folder / "tokenizer_config.json").write_text(json.dumps(_config(metadata, tokens), indent=2, ensure_ascii=False))
 
 
 def _byte_level_bpe(metadata: Mapping[str, Any], tokens: list[str]) -> Tokenizer:
@@ -93,7 +91,5 @@ def _config(metadata: Mapping[str, Any], tokens: list[str]) -> dict[str, Any]:
 
 def _required(metadata: Mapping[str, Any], key: str) -> Any:
     if key not in metadata:
-        raise ModelError(
-            f"the GGUF file has no {key!r}; it must be a complete language model with its tokenizer"
-        )
+        raise ModelError(f"the GGUF file has no {key!r}; it must be a complete language model with its tokenizer")
     return metadata[key]

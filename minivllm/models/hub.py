@@ -32,9 +32,7 @@ def _cached(repository: str, cache: Path) -> Path | None:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        folder = Path(
-            snapshot_download(repository, cache_dir=cache, local_files_only=True, allow_patterns=_PATTERNS)
-        )
+        folder = Path(snapshot_download(repository, cache_dir=cache, local_files_only=True, allow_patterns=_PATTERNS))
         weight_files(folder)
     except (
         LocalEntryNotFoundError,
@@ -55,9 +53,7 @@ def _downloaded(repository: str) -> Path:
             f"{repository} is gated: accept its licence on huggingface.co and log in with `hf auth login`"
         ) from error
     except RepositoryNotFoundError as error:
-        raise ModelError(
-            f"{repository} is neither a folder here nor a model on the Hub that you may read"
-        ) from error
+        raise ModelError(f"{repository} is neither a folder here nor a model on the Hub that you may read") from error
     except Exception as error:  # its HTTP client's types, and a missing file among them, have no common base
         raise ModelError(
             f"{repository} is not cached, and the Hugging Face Hub cannot be reached; check the network "

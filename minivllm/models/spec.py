@@ -50,9 +50,7 @@ class ModelSpec:
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
-            raise ModelError(
-                f"model_type {self.family!r} is not supported; use a model of {', '.join(FAMILIES)}"
-            )
+            raise ModelError(f"model_type {self.family!r} is not supported; use a model of {', '.join(FAMILIES)}")
         for name in _COUNTS:
             _require_positive_int(name, getattr(self, name))
         for name in ("rms_norm_eps", "rope_theta"):
@@ -105,9 +103,7 @@ class ModelSpec:
 
 def _require_positive_int(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ModelError(
-            f"{name} is {value!r}; the model's config.json must give one integer above 0 for all layers"
-        )
+        raise ModelError(f"{name} is {value!r}; the model's config.json must give one integer above 0 for all layers")
 
 
 def _require_positive_number(name: str, value: object) -> None:
@@ -117,9 +113,7 @@ def _require_positive_number(name: str, value: object) -> None:
 
 def _field(config: Config, name: str) -> Any:
     if config.get(name) is None:
-        raise ModelError(
-            f"config.json has no {name!r}; it must be the complete config of a {'/'.join(FAMILIES)} model"
-        )
+        raise ModelError(f"config.json has no {name!r}; it must be the complete config of a {'/'.join(FAMILIES)} model")
     return config[name]
 
 
@@ -158,27 +152,19 @@ def _refuse_other_architectures(config: Config) -> None:
         raise ModelError(f"partial_rotary_factor {rotary_share} is not supported; only 1.0 is")
     value_head_dim = config.get("v_head_dim")
     if value_head_dim is not None and value_head_dim != config.get("head_dim"):
-        raise ModelError(
-            f"v_head_dim {value_head_dim} differs from the keys' head size; pages hold one head size"
-        )
+        raise ModelError(f"v_head_dim {value_head_dim} differs from the keys' head size; pages hold one head size")
 
 
 def _refuse_windows(config: Config) -> None:
     """Refuse sliding-window layers: a page reused past the window holds keys that the model must not see."""
     other_layers = set(_default(config, "layer_types", ())) - {"full_attention"}
     if other_layers:
-        raise ModelError(
-            f"layer_types has {', '.join(sorted(other_layers))}; only full_attention layers are supported"
-        )
+        raise ModelError(f"layer_types has {', '.join(sorted(other_layers))}; only full_attention layers are supported")
     window = config.get("sliding_window")
-    in_use = config.get(
-        "use_sliding_window", config["model_type"] == "llama"
-    )  # Qwen configs name it and leave it off
+    in_use = config.get("use_sliding_window", config["model_type"] == "llama")  # Qwen configs name it and leave it off
     if window is None or config.get("layer_types") or not in_use:
         return
-    raise ModelError(
-        f"sliding_window {window}: models with a sliding window are not supported; use one without"
-    )
+    raise ModelError(f"sliding_window {window}: models with a sliding window are not supported; use one without")
 
 
 def _rope(config: Config) -> tuple[Any, dict[str, Any] | None]:
@@ -203,9 +189,7 @@ def _quantization(config: Config) -> dict[str, Any] | None:
     """MLX's quantization entry; other tools' formats are refused by their name."""
     foreign = (config.get("quantization_config") or {}).get("quant_method")
     if foreign is not None:
-        raise ModelError(
-            f"quant_method {foreign!r} is not supported; use full-precision or MLX-quantized weights"
-        )
+        raise ModelError(f"quant_method {foreign!r} is not supported; use full-precision or MLX-quantized weights")
     quantization = config.get("quantization") or config.get("quantization_config")
     if not quantization:
         return None
@@ -217,7 +201,5 @@ def _quantization(config: Config) -> dict[str, Any] | None:
             raise ModelError(f"quantization mode {mode!r} of {path} is not supported; only 'affine' is")
         for name, choices in QUANTIZATION_CHOICES.items():
             if entry.get(name) not in choices:
-                raise ModelError(
-                    f"{name} of {path} is {entry.get(name)!r}; MLX has {', '.join(map(str, choices))}"
-                )
+                raise ModelError(f"{name} of {path} is {entry.get(name)!r}; MLX has {', '.join(map(str, choices))}")
     return dict(quantization)

@@ -18,9 +18,15 @@ class StreamDecoder:
         [" blue"]   [E2] [98] [83]    decoded: " blue" + "☃": give out "☃"; its tokens become the context
     """
 
-    def __init__(self, decode: Callable[[Sequence[int]], str], special_token_ids: Collection[int]) -> None:
+    def __init__(
+        self,
+        decode: Callable[[Sequence[int]], str],
+        special_token_ids: Collection[int],
+        byte_token_ids: Collection[int] = (),
+    ) -> None:
         self._decode = decode
         self._special_token_ids = special_token_ids
+        self._byte_token_ids = byte_token_ids  # "<0xE2>" and the like, which are decoded a whole run at a time
         self._context: list[int] = []
         self._context_text = ""
         self._pending: list[int] = []
@@ -30,6 +36,8 @@ class StreamDecoder:
         if token_id in self._special_token_ids:
             return ""  # left out of the text, and so no part of a character either
         self._pending.append(token_id)
+        if token_id in self._byte_token_ids:
+            return ""
         text = self._decode(self._context + self._pending)
         if text.endswith(_INCOMPLETE):
             return ""

@@ -33,10 +33,9 @@ class Tokenizer:
         self._tokenizer = transformers_tokenizer
         self.eos_token_ids: frozenset[int] = frozenset(eos_token_ids)
         self.vocab_size: int = len(transformers_tokenizer)
-        added = transformers_tokenizer.added_tokens_decoder
-        self.special_token_ids: frozenset[int] = frozenset(
-            index for index, token in added.items() if token.special
-        )
+        added = transformers_tokenizer.added_tokens_decoder.items()
+        self.special_token_ids = frozenset(index for index, token in added if token.special)
+        self._byte_token_ids = _byte_token_ids(transformers_tokenizer.backend_tokenizer)
 
     @property
     def bos_token_id(self) -> int | None:
@@ -66,7 +65,7 @@ class Tokenizer:
 
     def stream_decoder(self) -> StreamDecoder:
         """A decoder for one generated text, special tokens left out."""
-        return StreamDecoder(self.decode, self.special_token_ids)
+        return StreamDecoder(self.decode, self.special_token_ids, self._byte_token_ids)
 
     @property
     def has_chat_template(self) -> bool:
@@ -88,13 +87,9 @@ class Tokenizer:
     ) -> str:
         """The prompt that the chat template makes; ChatTemplateError if it refuses messages or tools."""
         if not self.has_chat_template:
-            raise ChatTemplateError(
-                "this model has no chat template; use the text completions route or a chat model"
-            )
+            raise ChatTemplateError("this model has no chat template; use the text completions route or a chat model")
         if tools and not self.supports_tools:
-            raise ChatTemplateError(
-                f"this model's chat template takes no tools ({len(tools)} given); leave them out"
-            )
+            raise ChatTemplateError(f"this model's chat template takes no tools ({len(tools)} given); leave them out")
         try:
             text: str = self._tokenizer.apply_chat_template(
                 [dict(message) for message in messages],
@@ -122,25 +117,23 @@ class Tokenizer:
 def load_tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer of a model folder whose config.json is `config`; ModelError if it cannot be read."""
     if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise ModelError(
-            f"{folder} has no tokenizer (tokenizer.json); use a complete MLX or Hugging Face model folder"
-        )
-    os.environ.setdefault(
-        "TRANSFORMERS_NO_ADVISORY_WARNINGS", "1"
-    )  # else: a line on stderr that PyTorch is absent
+        raise ModelError(f"{folder} has no tokenizer (tokenizer.json); use a complete MLX or Hugging Face model folder")
+    os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # else: a line on stderr that PyTorch is absent
     from transformers import AutoTokenizer  # 0.9 s to import, and only needed with a model
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     except Exception as error:  # many types for a damaged file, a plain Exception among them
-        raise ModelError(
-            f"the tokenizer in {folder} cannot be read: {error}; fetch the model again"
-        ) from error
+        raise ModelError(f"the tokenizer in {folder} cannot be read: {error}; fetch the model again") from error
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(
-            f"{folder} has a {type(tokenizer).__name__}, which has no tokenizer.json form; save it as one"
-        )
+        raise ModelError(f"{folder} has a {type(tokenizer).__name__}, which has no tokenizer.json form; save it as one")
     return Tokenizer(tokenizer, _eos_token_ids(folder, config) | _one(tokenizer.eos_token_id))
+
+
+def _byte_token_ids(backend: Any) -> frozenset[int]:
+    """Tokens that stand for one byte each, in tokenizers that fall back to bytes."""
+    ids = (backend.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
+    return frozenset(token_id for token_id in ids if token_id is not None)
 
 
 def _eos_token_ids(folder: Path, config: Mapping[str, Any]) -> set[int]:

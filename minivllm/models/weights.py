@@ -41,13 +41,10 @@ def weight_files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("model*.safetensors"))
     if files:
         return files
-    others = sorted(
-        file.name for pattern in ("*.bin", "*.pt", "*.npz", "*.gguf") for file in folder.glob(pattern)
-    )
+    others = sorted(file.name for pattern in ("*.bin", "*.pt", "*.npz", "*.gguf") for file in folder.glob(pattern))
     hint = f"; it has {sample(others)}, which are not read from a folder" if others else ""
     raise ModelError(
-        f"{folder} has no weights (model.safetensors or its index){hint}; "
-        "use a complete MLX or Hugging Face folder"
+        f"{folder} has no weights (model.safetensors or its index){hint}; use a complete MLX or Hugging Face folder"
     )
 
 
@@ -82,9 +79,7 @@ def read_json(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelError(
-            f"{file.parent} has no {file.name}; use a complete MLX or Hugging Face model folder"
-        ) from None
+        raise ModelError(f"{file.parent} has no {file.name}; use a complete MLX or Hugging Face model folder") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{file} cannot be read: {error}; fetch the model again") from error
     if not isinstance(content, dict):
@@ -96,14 +91,10 @@ def require_same_tensors(expected: Mapping[str, tuple[int, ...]], found: Mapping
     """ModelError naming tensors that are missing, that no module takes, or whose shape is wrong."""
     missing = sorted(expected.keys() - found.keys())
     if missing:
-        raise ModelError(
-            f"the weights lack {len(missing)} tensors: {sample(missing)}; fetch the complete model"
-        )
+        raise ModelError(f"the weights lack {len(missing)} tensors: {sample(missing)}; fetch the complete model")
     extra = sorted(found.keys() - expected.keys())
     if extra:
-        raise ModelError(
-            f"the weights have {len(extra)} tensors that this model_type does not use: {sample(extra)}"
-        )
+        raise ModelError(f"the weights have {len(extra)} tensors that this model_type does not use: {sample(extra)}")
     for name, shape in expected.items():
         if found[name].shape != shape:
             raise ModelError(f"tensor {name} has shape {found[name].shape}; config.json asks for {shape}")
@@ -131,8 +122,7 @@ def _tensor_infos(file: Path) -> dict[str, TensorInfo]:
     expected_bytes = 8 + header_bytes + data_bytes
     if num_bytes < expected_bytes:
         raise ModelError(
-            f"{file} is truncated: its header describes {expected_bytes} bytes, it has {num_bytes}; "
-            "fetch it again"
+            f"{file} is truncated: its header describes {expected_bytes} bytes, it has {num_bytes}; fetch it again"
         )
     return infos
 

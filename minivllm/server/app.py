@@ -1,0 +1,28 @@
+"""The application: routes, errors and the key, around an engine thread that its caller starts and stops."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from minivllm.server import errors
+from minivllm.server.auth import BearerAuth
+from minivllm.server.completions import completion_routes
+from minivllm.server.engine_thread import EngineThread
+from minivllm.server.metrics import Histogram, metrics_routes
+from minivllm.server.prepare import Preparer
+from minivllm.server.status import status_routes
+from minivllm.server.tokens import token_routes
+
+
+def create_app(engine: EngineThread, model_name: str, api_key: str | None = None) -> FastAPI:
+    """`model_name` is what clients call the model; with `api_key`, every route but `/health` asks for it."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    errors.install(app)
+    if api_key is not None:
+        app.add_middleware(BearerAuth, api_key=api_key)
+    preparer, ttft = Preparer(engine, model_name), Histogram()
+    app.include_router(completion_routes(engine, model_name, preparer, ttft))
+    app.include_router(token_routes(preparer))
+    app.include_router(status_routes(engine, model_name, preparer))
+    app.include_router(metrics_routes(engine, model_name, ttft))
+    return app
