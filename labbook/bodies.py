@@ -13,8 +13,12 @@ from labbook.prompts import Message, without_system
 OPTIONAL = ("seed", "temperature", "system", "max_tokens", "stream_options", "stream")
 
 _NAMED_BY = {
-    "seed": r"\bseed\b", "temperature": r"\btemperature\b", "system": r"\bsystem\b",
-    "max_tokens": r"\bmax_(completion_)?tokens\b", "stream_options": r"\bstream_options\b", "stream": r"\bstream\b",
+    "seed": r"\bseed\b",
+    "temperature": r"\btemperature\b",
+    "system": r"\bsystem\b",
+    "max_tokens": r"\bmax_(completion_)?tokens\b",
+    "stream_options": r"\bstream_options\b",
+    "stream": r"\bstream\b",
 }
 
 Shape = frozenset[str]

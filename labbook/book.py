@@ -105,7 +105,8 @@ class Labbook:
         """Records whose fields equal all the given values, as in `select(lab="prefix-cache", verdict="reused")`."""
         missing = object()
         return [
-            record for record in self.records()
+            record
+            for record in self.records()
             if all(record.get(name, missing) == value for name, value in wanted.items())
         ]
 
@@ -114,8 +115,10 @@ class Labbook:
             with open(self.path, "rb") as file, _locked(file.fileno(), exclusive=False):
                 return file.read()
         except FileNotFoundError:
-            raise LabbookError(f"there is no lab notebook at {self.path}: measure something first, "
-                               "or name the file with --labbook or LABBOOK") from None
+            raise LabbookError(
+                f"there is no lab notebook at {self.path}: measure something first, "
+                "or name the file with --labbook or LABBOOK"
+            ) from None
         except OSError as error:
             raise LabbookError(f"cannot read the lab notebook {self.path}: {error.strerror}") from None
 
@@ -163,8 +166,10 @@ def _what_must_come_first(descriptor: int) -> bytes:
 def _write_once(descriptor: int, data: bytes) -> None:
     written = os.write(descriptor, data)
     if written < len(data):
-        raise LabbookError(f"only {written} of {len(data)} bytes were written: is the disk full? "
-                           "The torn line stays and will be reported; append the record again")
+        raise LabbookError(
+            f"only {written} of {len(data)} bytes were written: is the disk full? "
+            "The torn line stays and will be reported; append the record again"
+        )
 
 
 @contextmanager

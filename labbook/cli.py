@@ -32,8 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="labbook", description="The lab notebook: a Markdown file with records.")
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--labbook", type=Path, default=default_path(), metavar="FILE",
-                        help="the notebook (LABBOOK, else labbook.md)")
+    shared.add_argument(
+        "--labbook", type=Path, default=default_path(), metavar="FILE", help="the notebook (LABBOOK, else labbook.md)"
+    )
     shared.add_argument("--json", action="store_true", help="print JSON instead of text")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     append = commands.add_parser("append", parents=[shared], help="append one record")
@@ -69,8 +70,11 @@ def _append(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     reading = _read(options.labbook)
-    rows = [(number, record) for number, record in enumerate(reading.records, start=1)
-            if options.label is None or record.get("label") == options.label]
+    rows = [
+        (number, record)
+        for number, record in enumerate(reading.records, start=1)
+        if options.label is None or record.get("label") == options.label
+    ]
     if options.json:
         print(json.dumps([{"number": number, **record} for number, record in rows]))
         return DONE

@@ -176,11 +176,17 @@ class _Heard:
             why["ttft_s"] = "no chunk of the stream carried text" if self.streamed else "the answer was not streamed"
         return Answer(
             ttft_s=None if self.first_at_s is None else self.first_at_s - started_s,
-            total_s=ended_s - started_s, first_field=self.first_field,
-            prompt_tokens=counts.prompt_tokens, completion_tokens=counts.completion_tokens,
-            cached_tokens=counts.cached_tokens, cached_source=counts.cached_source,
-            timings=self.last.get("timings"), finish_reason=self.finish_reason,
-            streamed=self.streamed, body_sha256=body_sha256, why=why,
+            total_s=ended_s - started_s,
+            first_field=self.first_field,
+            prompt_tokens=counts.prompt_tokens,
+            completion_tokens=counts.completion_tokens,
+            cached_tokens=counts.cached_tokens,
+            cached_source=counts.cached_source,
+            timings=self.last.get("timings"),
+            finish_reason=self.finish_reason,
+            streamed=self.streamed,
+            body_sha256=body_sha256,
+            why=why,
         )
 
 

@@ -31,9 +31,16 @@ _ADVICE = {
     429: "the server limits its rate: wait, and measure when it is idle",
     503: "the server is not ready: wait until it has loaded its model",
 }
-_CAUSES = ("Connection refused", "Name or service not known", "nodename nor servname", "No route to host",
-           "Network is unreachable", "Temporary failure in name resolution", "Connection reset by peer",
-           "Remote end closed connection")
+_CAUSES = (
+    "Connection refused",
+    "Name or service not known",
+    "nodename nor servname",
+    "No route to host",
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Connection reset by peer",
+    "Remote end closed connection",
+)
 
 
 class RefusedError(ServerError):
@@ -63,18 +70,24 @@ class Connection:
 
     @contextlib.contextmanager
     def open(
-        self, method: str, url: str, data: bytes | None, timeout_s: float,
+        self,
+        method: str,
+        url: str,
+        data: bytes | None,
+        timeout_s: float,
     ) -> Iterator[tuple[str, TimedChunks]]:
         """Content type and timed chunks of a successful answer. Raises ServerError for every other outcome."""
         import requests
         from urllib3.exceptions import HTTPError, ReadTimeoutError
 
         deadline_s = time.perf_counter() + timeout_s
-        late = ServerError(f"no complete answer from {url} within {timeout_s:g} s: "
-                           "raise the timeout if the server is only slow")
+        late = ServerError(
+            f"no complete answer from {url} within {timeout_s:g} s: raise the timeout if the server is only slow"
+        )
         try:
             response = self._session.request(
-                method, url, data=data, timeout=timeout_s, stream=True, allow_redirects=False)
+                method, url, data=data, timeout=timeout_s, stream=True, allow_redirects=False
+            )
             with response:
                 chunks = _timed_chunks(response, deadline_s, late)
                 if response.status_code != 200:
@@ -116,8 +129,10 @@ def parsed_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ServerError(f"the server answered not in JSON but with {what_it_said(text)}: "
-                          "is this the base URL of an OpenAI-compatible server?") from None
+        raise ServerError(
+            f"the server answered not in JSON but with {what_it_said(text)}: "
+            "is this the base URL of an OpenAI-compatible server?"
+        ) from None
 
 
 def what_it_said(text: str) -> str:

@@ -54,8 +54,13 @@ class CounterWatch:
             reading = self._read()
             if reading is None:
                 return
-            is_counted = (sent_tokens is None or before is None or reading.queries is None
-                          or reading.queries < before or reading.queries - before >= sent_tokens)
+            is_counted = (
+                sent_tokens is None
+                or before is None
+                or reading.queries is None
+                or reading.queries < before
+                or reading.queries - before >= sent_tokens
+            )
             if is_counted or time.monotonic() >= deadline_s:
                 self._is_worth_waiting = is_counted  # a server that counted less once, cache off, does so again
                 break
@@ -72,8 +77,10 @@ class CounterWatch:
 
     def steps(self) -> list[CounterDelta]:
         """Tokens gained between one reading and the next; negative when the server restarted in between."""
-        return [CounterDelta(_gain(first.hits, last.hits), _gain(first.queries, last.queries))
-                for first, last in pairwise(self._readings)]
+        return [
+            CounterDelta(_gain(first.hits, last.hits), _gain(first.queries, last.queries))
+            for first, last in pairwise(self._readings)
+        ]
 
     def has_restarted(self) -> bool:
         starts = {reading.started_at_s for reading in self._readings if reading.started_at_s is not None}

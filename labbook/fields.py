@@ -22,25 +22,42 @@ def run_record(run: Run, told: Mapping[str, Signal], found: Verdict) -> Record:
     times, plan = run.times, run.plan
     engine = plan.engine or _ENGINE_NAMES.get(run.watch.engine or "", run.watch.engine)
     record: Record = {
-        "version": RECORD_VERSION, "lab": LAB, "experiment": "cold_warm", "label": plan.label,
-        "engine": engine, "engine_version": run.engine_version, "model": run.model, "base_url": run.base_url,
-        "prefix_source": plan.source, "prefix_chars": len(plan.shared_text),
+        "version": RECORD_VERSION,
+        "lab": LAB,
+        "experiment": "cold_warm",
+        "label": plan.label,
+        "engine": engine,
+        "engine_version": run.engine_version,
+        "model": run.model,
+        "base_url": run.base_url,
+        "prefix_source": plan.source,
+        "prefix_chars": len(plan.shared_text),
         "prompt_tokens": run.cold.prompt_tokens,
-        "shared_prefix_tokens": run.shared_tokens, "shared_prefix_source": run.shared_tokens_source,
-        "page_tokens": run.watch.page_tokens, "timed": times.timed,
-        "cold_s": _seconds(times.cold_s), "warm_s": _spread(times.warm_s),
+        "shared_prefix_tokens": run.shared_tokens,
+        "shared_prefix_source": run.shared_tokens_source,
+        "page_tokens": run.watch.page_tokens,
+        "timed": times.timed,
+        "cold_s": _seconds(times.cold_s),
+        "warm_s": _spread(times.warm_s),
         "warm_over_cold": round(median(times.warm_s) / times.cold_s, 4),
         "control_s": _seconds(times.control_s),
         "warm_up_s": _seconds(run.warm_up.ttft_s or run.warm_up.total_s),
-        "server_timings_sample": _timings(run), "cache_metrics_delta": _counter_deltas(run),
-        "failed": len(run.failures), "first_error": run.failures[0] if run.failures else None,
+        "server_timings_sample": _timings(run),
+        "cache_metrics_delta": _counter_deltas(run),
+        "failed": len(run.failures),
+        "first_error": run.failures[0] if run.failures else None,
         "requests": [_request(sent, run.sent[0].body) for sent in run.sent],
-        "questions": plan.questions, "seed": plan.seed, "nonce": run.nonce, "control_nonce": run.control_nonce,
+        "questions": plan.questions,
+        "seed": plan.seed,
+        "nonce": run.nonce,
+        "control_nonce": run.control_nonce,
         "prompt_sha256": sha256(plan.shared_text.encode("utf-8", errors="replace")),
         "dropped_fields": list(run.dropped_fields),
         "signals": {name: signal.as_dict() for name, signal in told.items()},
-        "verdict": found.word, "verdict_reason": found.reason,
-        "environment": environment_stamp(), "recorded_at": now_iso(),
+        "verdict": found.word,
+        "verdict_reason": found.reason,
+        "environment": environment_stamp(),
+        "recorded_at": now_iso(),
     }
     record["absent"] = _reasons(record, run)
     return record
@@ -51,21 +68,35 @@ def _seconds(value: float | None) -> float | None:
 
 
 def _spread(seconds: tuple[float, ...]) -> dict[str, Any]:
-    return {"count": len(seconds), "p50": _seconds(median(seconds)), "mean": _seconds(mean(seconds)),
-            "min": _seconds(min(seconds)), "max": _seconds(max(seconds))}
+    return {
+        "count": len(seconds),
+        "p50": _seconds(median(seconds)),
+        "mean": _seconds(mean(seconds)),
+        "min": _seconds(min(seconds)),
+        "max": _seconds(max(seconds)),
+    }
 
 
 def _request(sent: Sent, cold_body: bytes) -> dict[str, Any]:
-    told = {"phase": sent.phase, "error": sent.error, "body_sha256": sha256(sent.body),
-            "differs_from_cold_at_byte": first_difference(cold_body, sent.body)}
+    told = {
+        "phase": sent.phase,
+        "error": sent.error,
+        "body_sha256": sha256(sent.body),
+        "differs_from_cold_at_byte": first_difference(cold_body, sent.body),
+    }
     if sent.answer is None:
         return told
     answer = sent.answer
     return told | {
-        "ttft_s": _seconds(answer.ttft_s), "total_s": _seconds(answer.total_s), "streamed": answer.streamed,
-        "first_field": answer.first_field, "finish_reason": answer.finish_reason,
-        "prompt_tokens": answer.prompt_tokens, "completion_tokens": answer.completion_tokens,
-        "cached_tokens": answer.cached_tokens, "absent": answer.why,
+        "ttft_s": _seconds(answer.ttft_s),
+        "total_s": _seconds(answer.total_s),
+        "streamed": answer.streamed,
+        "first_field": answer.first_field,
+        "finish_reason": answer.finish_reason,
+        "prompt_tokens": answer.prompt_tokens,
+        "completion_tokens": answer.completion_tokens,
+        "cached_tokens": answer.cached_tokens,
+        "absent": answer.why,
     }
 
 
@@ -84,8 +115,10 @@ def _counter_deltas(run: Run) -> dict[str, Any] | None:
         return None
     phases = {name: delta for name in ("cold", "warm", "control") if (delta := run.watch.delta(name))}
     return {
-        "hits_tokens": _plus(cold.hits, warm.hits), "queries_tokens": _plus(cold.queries, warm.queries),
-        "names": run.watch.names, "phases": {name: _delta(delta) for name, delta in phases.items()},
+        "hits_tokens": _plus(cold.hits, warm.hits),
+        "queries_tokens": _plus(cold.queries, warm.queries),
+        "names": run.watch.names,
+        "phases": {name: _delta(delta) for name, delta in phases.items()},
     }
 
 

@@ -39,8 +39,14 @@ class DrawnFigure:
 
     def png(self) -> bytes:
         buffer = io.BytesIO()
-        self.figure.savefig(buffer, format="png", dpi=144, facecolor="white", bbox_inches="tight",
-                            metadata={"Description": self.sentence, "Software": None})
+        self.figure.savefig(
+            buffer,
+            format="png",
+            dpi=144,
+            facecolor="white",
+            bbox_inches="tight",
+            metadata={"Description": self.sentence, "Software": None},
+        )
         return buffer.getvalue()
 
     def save(self, path: str | Path) -> Path:
@@ -96,8 +102,10 @@ def cold_warm_bars(records: Record | Sequence[Record], path: str | Path | None =
         raise UsageError("there is no record to draw")
     for record in records:
         if missing := [name for name in _DRAWN_FIELDS if record.get(name) is None]:
-            raise UsageError(f"a record of lab {record.get('lab')!r} holds no cold and warm pair: "
-                             f"it lacks {', '.join(missing)}; choose another")
+            raise UsageError(
+                f"a record of lab {record.get('lab')!r} holds no cold and warm pair: "
+                f"it lacks {', '.join(missing)}; choose another"
+            )
     caption = _caption(records)
     timed = str(records[0].get("timed", "time to first token"))
     unit, per_s = ("s", 1.0) if max(_longest_s(record) for record in records) >= 1 else ("ms", 1000.0)
@@ -118,28 +126,47 @@ def cold_warm_sentence(record: Record) -> str:
     control = record.get("control_s")
     changed = "" if control is None else f", a changed prefix {_s(control)}"
     timed = record.get("timed", "time to first token")
-    return (f"{name}{timed} is {_s(record['cold_s'])} cold and {_s(warm['p50'])} warm "
-            f"(median of {warm['count']}, {_s(warm['min'])} to {_s(warm['max'])}){changed}; "
-            f"warm over cold {record['warm_over_cold']:.2f}, verdict {record['verdict']}.")
+    return (
+        f"{name}{timed} is {_s(record['cold_s'])} cold and {_s(warm['p50'])} warm "
+        f"(median of {warm['count']}, {_s(warm['min'])} to {_s(warm['max'])}){changed}; "
+        f"warm over cold {record['warm_over_cold']:.2f}, verdict {record['verdict']}."
+    )
 
 
 def _draw_group(axes: Axes, left: float, record: Record, per_s: float) -> list[tuple[float, str]]:
     warm, label = record["warm_s"], record.get("label") or ""
-    bars = [("cold", record["cold_s"], record["cold_s"]), (f"warm\n{label}", warm["p50"], warm["max"]),
-            ("changed\nprefix", record.get("control_s"), record.get("control_s"))]
+    bars = [
+        ("cold", record["cold_s"], record["cold_s"]),
+        (f"warm\n{label}", warm["p50"], warm["max"]),
+        ("changed\nprefix", record.get("control_s"), record.get("control_s")),
+    ]
     ticks = []
     for index, (name, seconds, top_s) in enumerate(bars):
         if seconds is None:
             continue
-        axes.bar(left + index, seconds * per_s, width=0.7, color=COLOURS[index], hatch=HATCHES[index],
-                 edgecolor="black", linewidth=0.8)
-        axes.annotate(_s(seconds), (left + index, top_s * per_s), xytext=(0, 6), textcoords="offset points",
-                      ha="center", fontsize=8)
+        axes.bar(
+            left + index,
+            seconds * per_s,
+            width=0.7,
+            color=COLOURS[index],
+            hatch=HATCHES[index],
+            edgecolor="black",
+            linewidth=0.8,
+        )
+        axes.annotate(
+            _s(seconds),
+            (left + index, top_s * per_s),
+            xytext=(0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
         ticks.append((left + index, name))
     axes.vlines(left + 1, warm["min"] * per_s, warm["max"] * per_s, color="black", linewidth=1.5)
     singles = [seconds * per_s for seconds in _warm_times(record)]
-    axes.plot([left + 1] * len(singles), singles, MARKERS[1], markersize=4, markerfacecolor="white",
-              markeredgecolor="black")
+    axes.plot(
+        [left + 1] * len(singles), singles, MARKERS[1], markersize=4, markerfacecolor="white", markeredgecolor="black"
+    )
     return ticks
 
 
@@ -160,8 +187,10 @@ def _caption(records: Sequence[Record]) -> str:
     device = (first.get("environment") or {}).get("device", "an unknown machine")
     control = "1 with a changed prefix; " if first.get("control_s") is not None else ""
     tokens = "" if first.get("prompt_tokens") is None else f"prompt of {first['prompt_tokens']} tokens; "
-    return (f"n = 1 cold request, {counts} warm, {control}{tokens}{first['model']}"
-            f"{' on ' + engine if engine else ''}; measured from {device}")
+    return (
+        f"n = 1 cold request, {counts} warm, {control}{tokens}{first['model']}"
+        f"{' on ' + engine if engine else ''}; measured from {device}"
+    )
 
 
 def _s(seconds: float) -> str:
@@ -169,7 +198,10 @@ def _s(seconds: float) -> str:
 
 
 def token_bars(
-    counts: Mapping[str, tuple[int, int]], path: str | Path | None = None, *, caption: str = "",
+    counts: Mapping[str, tuple[int, int]],
+    path: str | Path | None = None,
+    *,
+    caption: str = "",
 ) -> DrawnFigure:
     """One bar for each prompt, by name: (cached tokens, prompt tokens). Counts have no spread, so none is drawn."""
     for name, (cached, prompt) in counts.items():
@@ -182,8 +214,17 @@ def token_bars(
     for index, (label, heights, bottoms) in enumerate(
         [("cached", cached_counts, [0] * len(counts)), ("computed", computed, cached_counts)]
     ):
-        axes.bar(places, heights, bottom=bottoms, width=0.6, label=label, color=COLOURS[index],
-                 hatch=HATCHES[index], edgecolor="black", linewidth=0.8)
+        axes.bar(
+            places,
+            heights,
+            bottom=bottoms,
+            width=0.6,
+            label=label,
+            color=COLOURS[index],
+            hatch=HATCHES[index],
+            edgecolor="black",
+            linewidth=0.8,
+        )
     axes.set_xticks(places, list(counts), fontsize=9)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     told = ", ".join(f"{cached} of {prompt} ({name})" for name, (cached, prompt) in counts.items())

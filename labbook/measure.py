@@ -1,9 +1,9 @@
 """The experiments. So far one: a cold and warm pair with a changed-prefix control.
 
-    warm-up    another text of the same shape, discarded: pays for loading, compiling and connecting
-    cold       a fresh nonce, then the shared text: nothing but the template's head can be reused
-    warm       the same nonce and text, another question each time
-    control    another fresh nonce before the same text: what a changed prefix still reuses is the template's head
+warm-up    another text of the same shape, discarded: pays for loading, compiling and connecting
+cold       a fresh nonce, then the shared text: nothing but the template's head can be reused
+warm       the same nonce and text, another question each time
+control    another fresh nonce before the same text: what a changed prefix still reuses is the template's head
 """
 
 from __future__ import annotations
@@ -27,8 +27,14 @@ MAX_NEW_TOKENS = 8
 Progress = Callable[[str], None]
 
 
-def measure(base_url: str, plan: Plan | None = None, *, api_key: str | None = None,
-            progress: Progress | None = None, **options: Any) -> Record:
+def measure(
+    base_url: str,
+    plan: Plan | None = None,
+    *,
+    api_key: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Record:
     """Measure one cold and warm pair and return its record, which is not yet in any notebook.
 
     `options` are Plan's fields by name. Raises UsageError, or ServerError when the server cannot be
@@ -70,10 +76,19 @@ def observe(client: Client, plan: Plan, progress: Progress) -> Run:
         raise ServerError(f"not one of {plan.questions} warm requests succeeded; the first said: {warm[0].error}")
     shared_tokens, source = _shared_tokens(client, model, asking(0), asking(1), cold_answer)
     return Run(
-        plan=plan, model=model, base_url=client.urls.base, nonce=nonce, control_nonce=control_nonce,
-        warm_up=warm_up, cold=cold_answer, sent=(cold, *warm, control), shared_tokens=shared_tokens,
-        shared_tokens_source=source, engine_version=plan.engine_version or client.version(),
-        dropped_fields=client.dropped_fields, watch=watch,
+        plan=plan,
+        model=model,
+        base_url=client.urls.base,
+        nonce=nonce,
+        control_nonce=control_nonce,
+        warm_up=warm_up,
+        cold=cold_answer,
+        sent=(cold, *warm, control),
+        shared_tokens=shared_tokens,
+        shared_tokens_source=source,
+        engine_version=plan.engine_version or client.version(),
+        dropped_fields=client.dropped_fields,
+        watch=watch,
     )
 
 
@@ -100,7 +115,11 @@ def _must(sent: Sent) -> Answer:
 
 
 def _shared_tokens(
-    client: Client, model: str, cold: list[prompts.Message], warm: list[prompts.Message], answer: Answer,
+    client: Client,
+    model: str,
+    cold: list[prompts.Message],
+    warm: list[prompts.Message],
+    answer: Answer,
 ) -> tuple[int | None, str]:
     """How many leading tokens cold and warm prompts share: counted by the server, else estimated from characters."""
     first, second = client.tokenize(model, cold), client.tokenize(model, warm)

@@ -50,21 +50,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="measure-prefix-cache", allow_abbrev=False,
+        prog="measure-prefix-cache",
+        allow_abbrev=False,
         description="Measure whether an OpenAI-compatible server reuses a prompt's prefix, and append a record to "
-                    "labbook.md.",
+        "labbook.md.",
         epilog="Exit status: 0 measured, 1 the server could not be measured, 2 wrong usage, 3 another verdict than "
-               "--expect.",
+        "--expect.",
     )
     add = parser.add_argument
     add("--base-url", required=True, metavar="URL", help="for instance http://127.0.0.1:8000/v1")
     add("--model", help="name of the model; not needed when the server lists exactly one")
     shared = parser.add_mutually_exclusive_group()
-    shared.add_argument("--prefix-words", type=int, default=DEFAULT_PREFIX_WORDS, metavar="N",
-                        help=f"words of synthetic prefix ({DEFAULT_PREFIX_WORDS})")
+    shared.add_argument(
+        "--prefix-words",
+        type=int,
+        default=DEFAULT_PREFIX_WORDS,
+        metavar="N",
+        help=f"words of synthetic prefix ({DEFAULT_PREFIX_WORDS})",
+    )
     shared.add_argument("--prefix-file", type=Path, metavar="FILE", help="share this UTF-8 text instead")
-    add("--questions", type=int, default=DEFAULT_QUESTIONS, metavar="N",
-        help=f"warm requests, each with another question ({DEFAULT_QUESTIONS})")
+    add(
+        "--questions",
+        type=int,
+        default=DEFAULT_QUESTIONS,
+        metavar="N",
+        help=f"warm requests, each with another question ({DEFAULT_QUESTIONS})",
+    )
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds for each whole request (120)")
     add("--label", default="", help="a word of yours that finds the record again")
     add("--engine", help="engine name for the record; found from the counters when left out")
@@ -98,10 +109,16 @@ def _measure(options: argparse.Namespace) -> Record:
     from labbook.measure import measure
 
     plan = Plan(
-        model=options.model, prefix_words=options.prefix_words, prefix_text=_prefix_text(options.prefix_file),
+        model=options.model,
+        prefix_words=options.prefix_words,
+        prefix_text=_prefix_text(options.prefix_file),
         prefix_source=f"file {options.prefix_file.name}" if options.prefix_file else None,
-        questions=options.questions, timeout_s=options.timeout, label=options.label, engine=options.engine,
-        engine_version=options.engine_version, seed=options.seed,
+        questions=options.questions,
+        timeout_s=options.timeout,
+        label=options.label,
+        engine=options.engine,
+        engine_version=options.engine_version,
+        seed=options.seed,
     )
     with _progress(plan.questions + 3) as progress:
         return measure(options.base_url, plan, api_key=_api_key(options.api_key_env), progress=progress)

@@ -71,8 +71,10 @@ def read(text: str, prefix: str | None = None, model: str | None = None) -> Read
     samples, rejected = parse(text)
     prefix = prefix or detect(samples)
     page: dict[str, Any] = {
-        "engine": prefix, "page_tokens": _page_tokens(samples),
-        "started_at_s": _started_at(samples), "rejected_lines": tuple(rejected),
+        "engine": prefix,
+        "page_tokens": _page_tokens(samples),
+        "started_at_s": _started_at(samples),
+        "rejected_lines": tuple(rejected),
     }
     if prefix is None:
         return Reading(None, None, why="the page holds no prefix cache counter that is known here", **page)

@@ -16,19 +16,54 @@ Message = dict[str, str]
 
 NONCE_LETTERS = 16
 
-_SUBJECTS = ("the archive", "a clerk", "the north gate", "every ledger", "the harbour office", "a courier",
-             "the second shelf", "the night watch", "an inspector", "the old map", "a visitor", "the printing room")
+_SUBJECTS = (
+    "the archive",
+    "a clerk",
+    "the north gate",
+    "every ledger",
+    "the harbour office",
+    "a courier",
+    "the second shelf",
+    "the night watch",
+    "an inspector",
+    "the old map",
+    "a visitor",
+    "the printing room",
+)
 _VERBS = ("keeps", "records", "repeats", "carries", "compares", "returns", "counts", "opens", "copies", "replaces")
-_OBJECTS = ("one copy of the register", "a list of arrivals", "the grey folder", "seven sealed letters",
-            "the weather of the week", "an index of names", "two keys and a lamp", "the price of paper",
-            "a drawing of the bridge", "the minutes of the meeting")
-_PLACES = ("before noon", "near the stairs", "in the left drawer", "without a signature", "for the next reader",
-           "under the same number", "after the bell", "on a separate page")
+_OBJECTS = (
+    "one copy of the register",
+    "a list of arrivals",
+    "the grey folder",
+    "seven sealed letters",
+    "the weather of the week",
+    "an index of names",
+    "two keys and a lamp",
+    "the price of paper",
+    "a drawing of the bridge",
+    "the minutes of the meeting",
+)
+_PLACES = (
+    "before noon",
+    "near the stairs",
+    "in the left drawer",
+    "without a signature",
+    "for the next reader",
+    "under the same number",
+    "after the bell",
+    "on a separate page",
+)
 
 _QUESTIONS = (
-    "What does the archive keep?", "Who opens the grey folder?", "Which list is counted before noon?",
-    "Where are the two keys?", "What is copied near the stairs?", "Who compares the weather?",
-    "What carries the same number?", "Which drawing is replaced?", "What happens after the bell?",
+    "What does the archive keep?",
+    "Who opens the grey folder?",
+    "Which list is counted before noon?",
+    "Where are the two keys?",
+    "What is copied near the stairs?",
+    "Who compares the weather?",
+    "What carries the same number?",
+    "Which drawing is replaced?",
+    "What happens after the bell?",
     "How many letters are sealed?",
 )
 

@@ -9,8 +9,23 @@ from labbook.record import Record
 
 _WIDTH = 100
 _NEEDED = {
-    "base_url", "model", "prefix_source", "prefix_chars", "questions", "failed", "warm_up_s", "recorded_at",
-    "environment", "timed", "requests", "warm_s", "cold_s", "warm_over_cold", "signals", "verdict", "verdict_reason",
+    "base_url",
+    "model",
+    "prefix_source",
+    "prefix_chars",
+    "questions",
+    "failed",
+    "warm_up_s",
+    "recorded_at",
+    "environment",
+    "timed",
+    "requests",
+    "warm_s",
+    "cold_s",
+    "warm_over_cold",
+    "signals",
+    "verdict",
+    "verdict_reason",
 }
 
 
@@ -35,8 +50,10 @@ def _conditions(record: Record) -> list[str]:
         about = "about " if str(record.get("shared_prefix_source", "")).startswith("estimated") else ""
         tokens = f"; {about}{shared} of {prompt} prompt tokens are shared"
     lines.append(f"  prefix     {record['prefix_source']}, {record['prefix_chars']} characters{tokens}")
-    lines.append(f"  requests   1 warm-up (discarded, {_ms(record['warm_up_s'])}), 1 cold, {record['questions']} warm, "
-                 f"1 control; {record['failed']} failed")
+    lines.append(
+        f"  requests   1 warm-up (discarded, {_ms(record['warm_up_s'])}), 1 cold, {record['questions']} warm, "
+        f"1 control; {record['failed']} failed"
+    )
     if record.get("first_error"):
         lines.append(f"  first error  {record['first_error']}")
     if record.get("dropped_fields"):
@@ -52,12 +69,16 @@ def _times(record: Record) -> list[str]:
         if request["error"] is not None:
             lines.append(f"  {request['phase']:<10}{'failed':>26}")
             continue
-        lines.append(f"  {request['phase']:<10}{_ms(request[key]):>26}{_or_dash(request['prompt_tokens']):>16}"
-                     f"{_or_dash(request['cached_tokens']):>16}")
+        lines.append(
+            f"  {request['phase']:<10}{_ms(request[key]):>26}{_or_dash(request['prompt_tokens']):>16}"
+            f"{_or_dash(request['cached_tokens']):>16}"
+        )
     warm = record["warm_s"]
-    lines.append(f"  warm / cold {record['warm_over_cold']:.3f}: median of {warm['count']} warm requests "
-                 f"{_ms(warm['p50'])} ({_ms(warm['min'])} to {_ms(warm['max'])}), "
-                 f"1 cold request {_ms(record['cold_s'])}")
+    lines.append(
+        f"  warm / cold {record['warm_over_cold']:.3f}: median of {warm['count']} warm requests "
+        f"{_ms(warm['p50'])} ({_ms(warm['min'])} to {_ms(warm['max'])}), "
+        f"1 cold request {_ms(record['cold_s'])}"
+    )
     return lines
 
 

@@ -109,7 +109,7 @@ class Run:
 
     def _times(self, timed: str, seconds: list[float]) -> Times:
         num_warm = len(self.warm)
-        return Times(timed, seconds[0], tuple(seconds[1:num_warm + 1]), seconds[-1] if self.control else None)
+        return Times(timed, seconds[0], tuple(seconds[1 : num_warm + 1]), seconds[-1] if self.control else None)
 
 
 def queried_tokens(sent: Sequence[Sent]) -> int | None:

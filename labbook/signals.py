@@ -45,8 +45,12 @@ def absent(unit: str, why: str) -> Signal:
 
 
 def clock(
-    cold_s: float, warm_s: Sequence[float], control_s: float | None, *,
-    timed: str = "time to first token", shared_share: float | None = None,
+    cold_s: float,
+    warm_s: Sequence[float],
+    control_s: float | None,
+    *,
+    timed: str = "time to first token",
+    shared_share: float | None = None,
 ) -> Signal:
     """Compare warm times with what a request takes that cannot reuse: the cold one, and the control if there is one.
 
@@ -65,7 +69,9 @@ def clock(
 
 
 def _clock_tells(
-    warm_s: Sequence[float], without_s: Sequence[float], shared_share: float | None,
+    warm_s: Sequence[float],
+    without_s: Sequence[float],
+    shared_share: float | None,
 ) -> tuple[Support | None, str]:
     """What times support, and the doubt that keeps them from it."""
     warm, fastest_s, slowest_s = median(warm_s), min(without_s), max(without_s)
@@ -77,16 +83,22 @@ def _clock_tells(
     if shared_share is not None and shared_share < MIN_SHARED_SHARE:
         return None, f": only {shared_share:.0%} of the prompt is shared, use a longer prefix"
     if slowest_s > UNSTEADY_ABOVE * fastest_s:
-        return None, (f", but cold and changed prefix should take equally long and took {_ms(fastest_s)} and "
-                      f"{_ms(slowest_s)}: the machine was busy, or one of them was not cold")
+        return None, (
+            f", but cold and changed prefix should take equally long and took {_ms(fastest_s)} and "
+            f"{_ms(slowest_s)}: the machine was busy, or one of them was not cold"
+        )
     if warm > NOT_REUSED_ABOVE * fastest_s:
         return "not_reused", ""
     return None, ": a difference this size may be noise, use a longer prefix or more questions"
 
 
 def cached_tokens(
-    cold: int | None, warm: Sequence[int | None], control: int | None, *,
-    prompt_tokens: int | None = None, missing_why: str = "",
+    cold: int | None,
+    warm: Sequence[int | None],
+    control: int | None,
+    *,
+    prompt_tokens: int | None = None,
+    missing_why: str = "",
 ) -> Signal:
     """Compare what warm requests say they reused with what any prompt reuses: the template's head."""
     known = [tokens for tokens in warm if tokens is not None]
@@ -117,7 +129,12 @@ class CounterDelta:
 
 
 def counters(
-    cold: CounterDelta, warm: CounterDelta, control: CounterDelta | None, *, num_warm: int, missing_why: str = "",
+    cold: CounterDelta,
+    warm: CounterDelta,
+    control: CounterDelta | None,
+    *,
+    num_warm: int,
+    missing_why: str = "",
 ) -> Signal:
     """Compare the hits of the warm phase with those of requests that could share only the template's head."""
     if warm.hits is None:

@@ -21,7 +21,10 @@ class Verdict:
 
 
 def decide(
-    signals: Mapping[str, Signal], *, contamination: str | None = None, too_short: str | None = None,
+    signals: Mapping[str, Signal],
+    *,
+    contamination: str | None = None,
+    too_short: str | None = None,
 ) -> Verdict:
     """The verdict from three signals. Disagreement is told, and decided only when the clock and another agree."""
     if contamination:
@@ -39,8 +42,9 @@ def decide(
     allies = [name for name, supports in votes.items() if supports == backed and backed is not None]
     others = [name for name in votes if name not in allies]
     if backed is not None and len(allies) >= 2:
-        return Verdict(backed, f"{_listed(allies)} agree against {_listed(others)}: "
-                               + _sentences(signals, list(votes)))
+        return Verdict(
+            backed, f"{_listed(allies)} agree against {_listed(others)}: " + _sentences(signals, list(votes))
+        )
     return Verdict("inconclusive", "the signals disagree: " + _sentences(signals, list(votes)))
 
 
@@ -51,8 +55,9 @@ def contamination_by_tokens(cold: float | None, control: float | None, source: s
     head = TEMPLATE_HEAD_TOKENS if control is None else control
     if cold <= head + NONCE_SLACK_TOKENS:
         return None
-    compared = (f"a template's head has at most about {head:g}" if control is None
-                else f"a changed prefix reused {head:g}")
+    compared = (
+        f"a template's head has at most about {head:g}" if control is None else f"a changed prefix reused {head:g}"
+    )
     return f"the cold request was warm: it reused {cold:g} tokens by {source}, where {compared}"
 
 
@@ -60,8 +65,10 @@ def contamination_everywhere(cold: int | None, control: int | None, prompt_token
     """Why a nonce made nothing cold, or None: both the cold request and the changed prefix were mostly reused."""
     if not (is_no_head(cold, prompt_tokens) and is_no_head(control, prompt_tokens)):
         return None
-    return (f"no request was cold: the cold one reused {cold} of {prompt_tokens} tokens and a changed prefix "
-            f"{control}, so the nonce comes too late in the prompt, or the server reuses whatever comes first")
+    return (
+        f"no request was cold: the cold one reused {cold} of {prompt_tokens} tokens and a changed prefix "
+        f"{control}, so the nonce comes too late in the prompt, or the server reuses whatever comes first"
+    )
 
 
 def contamination_by_traffic(steps: list[CounterDelta], sent_tokens: int | None, num_requests: int) -> str | None:
@@ -74,8 +81,10 @@ def contamination_by_traffic(steps: list[CounterDelta], sent_tokens: int | None,
     surplus = sum(queries) - sent_tokens
     if surplus <= NONCE_SLACK_TOKENS * num_requests:
         return None
-    return (f"other traffic reached the server: the counters saw {sum(queries):g} queried tokens, "
-            f"this measurement sent {sent_tokens}")
+    return (
+        f"other traffic reached the server: the counters saw {sum(queries):g} queried tokens, "
+        f"this measurement sent {sent_tokens}"
+    )
 
 
 def below_one_page(shared_tokens: int | None, page_tokens: int | None, *, is_estimate: bool) -> str | None:
@@ -85,8 +94,10 @@ def below_one_page(shared_tokens: int | None, page_tokens: int | None, *, is_est
         return None
     about = "about " if is_estimate else ""
     usual = "" if page_tokens else " (the usual size; this server does not tell its own)"
-    return (f"the shared prefix of {about}{shared_tokens} tokens is below one page of {page}{usual}: "
-            "a cache of whole pages has nothing to reuse")
+    return (
+        f"the shared prefix of {about}{shared_tokens} tokens is below one page of {page}{usual}: "
+        "a cache of whole pages has nothing to reuse"
+    )
 
 
 def _listed(names: list[str]) -> str:

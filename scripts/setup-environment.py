@@ -95,9 +95,7 @@ def ensure(root: Path, extras: Sequence[str], same_version: bool = False) -> Non
         install(root, venv, before=stamp, wanted=wanted)
 
 
-def reason_to_rebuild(
-    root: Path, stamp: Stamp | None, extras: Sequence[str], same_version: bool
-) -> str | None:
+def reason_to_rebuild(root: Path, stamp: Stamp | None, extras: Sequence[str], same_version: bool) -> str | None:
     """Why the environment cannot be built upon, or None; an absent one needs a build and gives no reason."""
     venv = root / ".venv"
     if not os.path.lexists(venv):
@@ -137,10 +135,7 @@ def python_version() -> str:
 def works(venv: Path) -> bool:
     question = f"import pip, importlib.metadata as metadata; metadata.distribution('{DISTRIBUTION}')"
     try:
-        return (
-            subprocess.run([venv / "bin" / "python", "-I", "-c", question], capture_output=True).returncode
-            == 0
-        )
+        return subprocess.run([venv / "bin" / "python", "-I", "-c", question], capture_output=True).returncode == 0
     except OSError:
         return False
 
@@ -225,9 +220,7 @@ def pip_environment() -> dict[str, str]:
 
 def show_step(line: str) -> None:
     """One line on a terminal that pip's steps pass through; an empty one clears it."""
-    if sys.stderr.isatty() and (
-        not line or line.lstrip().startswith(("Collecting", "Downloading", "Installing"))
-    ):
+    if sys.stderr.isatty() and (not line or line.lstrip().startswith(("Collecting", "Downloading", "Installing"))):
         width = shutil.get_terminal_size().columns - 3
         print("\r\033[K" + (f"  {line.strip()}"[:width] if line else ""), end="", file=sys.stderr, flush=True)
 

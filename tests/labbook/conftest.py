@@ -67,8 +67,9 @@ class State:
     def tokens(self, body: dict) -> list[str]:
         words = list(HEAD)
         for message in body["messages"]:
-            words += [f"<{message['role']}>", *message["content"].split()] if words != HEAD else \
-                message["content"].split()
+            words += (
+                [f"<{message['role']}>", *message["content"].split()] if words != HEAD else message["content"].split()
+            )
         return [*words, "<assistant>"]
 
     def cached(self, tokens: list[str]) -> int:
@@ -149,13 +150,22 @@ class Handler(BaseHTTPRequestHandler):
         time.sleep((len(tokens) - cached) * behaviour.token_s + (behaviour.first_request_s if number == 1 else 0))
         details = {"prompt_tokens_details": {"cached_tokens": cached}} if behaviour.cached_tokens else {}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": 2, **details}
-        timings = {"timings": {"cache_n": cached, "prompt_n": len(tokens) - cached, "prompt_ms": 1.5}} \
-            if behaviour.timings else {}
+        timings = (
+            {"timings": {"cache_n": cached, "prompt_n": len(tokens) - cached, "prompt_ms": 1.5}}
+            if behaviour.timings
+            else {}
+        )
         if body.get("stream") and behaviour.streams:
             return self._stream(body, usage, timings, number)
         message = {"role": "assistant", "content": "The archive"}
-        self._json(200, {"choices": [{"index": 0, "finish_reason": "length", "message": message}],
-                         **({"usage": usage} if behaviour.usage else {}), **timings})
+        self._json(
+            200,
+            {
+                "choices": [{"index": 0, "finish_reason": "length", "message": message}],
+                **({"usage": usage} if behaviour.usage else {}),
+                **timings,
+            },
+        )
         return None
 
     def _stream(self, body: dict, usage: dict, timings: dict, number: int) -> None:
@@ -186,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
         while behaviour.only_keep_alives and not self.state.stopping.wait(0.02):
             self.wfile.write(b": ping" + end + end)
         for start in range(0, len(data), behaviour.chunk_bytes):
-            self.wfile.write(data[start:start + behaviour.chunk_bytes])
+            self.wfile.write(data[start : start + behaviour.chunk_bytes])
             self.wfile.flush()
             if number == behaviour.hangs_at_request:
                 self.state.stopping.wait(30)
@@ -195,13 +205,17 @@ class Handler(BaseHTTPRequestHandler):
     def _metrics(self) -> str:
         state, model = self.state, self.state.behaviour.models[0]
         if self.state.behaviour.engine == "llamacpp":
-            return (f"# TYPE llamacpp:prompt_tokens_total counter\nllamacpp:prompt_tokens_total {state.computed}\n"
-                    f"llamacpp:prompt_tokens_cached_total {state.hits}\n")
+            return (
+                f"# TYPE llamacpp:prompt_tokens_total counter\nllamacpp:prompt_tokens_total {state.computed}\n"
+                f"llamacpp:prompt_tokens_cached_total {state.hits}\n"
+            )
         name = self.state.behaviour.engine
-        return (f'{name}:cache_config_info{{block_size="{self.state.behaviour.page_tokens}"}} 1.0\n'
-                f'{name}:prefix_cache_hits_total{{model_name="{model}",engine="0"}} {float(state.hits)}\n'
-                f'{name}:prefix_cache_hits_created{{model_name="{model}",engine="0"}} 1.75e9\n'
-                f'{name}:prefix_cache_queries_total{{model_name="{model}",engine="0"}} {float(state.queries)}\n')
+        return (
+            f'{name}:cache_config_info{{block_size="{self.state.behaviour.page_tokens}"}} 1.0\n'
+            f'{name}:prefix_cache_hits_total{{model_name="{model}",engine="0"}} {float(state.hits)}\n'
+            f'{name}:prefix_cache_hits_created{{model_name="{model}",engine="0"}} 1.75e9\n'
+            f'{name}:prefix_cache_queries_total{{model_name="{model}",engine="0"}} {float(state.queries)}\n'
+        )
 
     def _json(self, status: int, payload: dict) -> None:
         self._send(status, "application/json", json.dumps(payload).encode())

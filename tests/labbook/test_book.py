@@ -51,7 +51,8 @@ def test_a_bare_nan_is_refused_on_append_and_reported_on_reading(path: Path) -> 
     path.write_text('{"ratio": NaN}\n{"id":2}\n', encoding="utf-8")
     assert book.records() == [{"id": 2}]
     assert [str(problem) for problem in book.problems] == [
-        "line 1: NaN is not JSON: write null and say why the number is missing"]
+        "line 1: NaN is not JSON: write null and say why the number is missing"
+    ]
 
 
 def test_a_line_separator_inside_a_string_ends_no_line(path: Path) -> None:

@@ -48,14 +48,18 @@ def test_role_chunks_and_keep_alives_are_no_first_token(serve) -> None:
 
 def test_the_first_token_is_timed_when_it_comes_and_the_stream_is_drained_to_its_end() -> None:
     client = Client("http://127.0.0.1:1")
-    heard = client._listen(iter([
-        (1.0, b'data: {"choices":[{"delta":{"role":"assistant","content":null}}]}\n\n'),
-        (2.0, b': keep-alive\n\ndata: {"choices":[{"delta":{"content":""}}]}\n\n'),
-        (3.0, b'data: {"choices":[{"delta":{"reasoning'),
-        (5.0, b'":"hm"}}]}\n\n'),
-        (6.0, b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}\n\ndata: [DONE]\n\n'),
-        (9.0, b": bye\n\n"),
-    ]))
+    heard = client._listen(
+        iter(
+            [
+                (1.0, b'data: {"choices":[{"delta":{"role":"assistant","content":null}}]}\n\n'),
+                (2.0, b': keep-alive\n\ndata: {"choices":[{"delta":{"content":""}}]}\n\n'),
+                (3.0, b'data: {"choices":[{"delta":{"reasoning'),
+                (5.0, b'":"hm"}}]}\n\n'),
+                (6.0, b'data: {"choices":[{"delta":{"content":"a"},"finish_reason":"length"}]}\n\ndata: [DONE]\n\n'),
+                (9.0, b": bye\n\n"),
+            ]
+        )
+    )
     client.close()
     assert (heard.first_at_s, heard.first_field, heard.ended_at_s) == (5.0, "reasoning", 9.0)
     answer = heard.answer(started_s=0.5, ended_s=9.0, body_sha256="")
@@ -83,17 +87,22 @@ def test_absent_counts_are_none_with_a_reason(serve) -> None:
     assert answer.why["cached_tokens"] == "usage holds no prompt_tokens_details"
 
 
-@pytest.mark.parametrize(("usage", "cached"), [
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 0}}, 0),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 32.0}}, 32),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": None}}, None),
-    ({"prompt_tokens": 40, "prompt_tokens_details": None}, None),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 41}}, None),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": -1}}, None),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": True}}, None),
-    ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": "32"}}, None),
-    ({}, None), (None, None), ([], None),
-])
+@pytest.mark.parametrize(
+    ("usage", "cached"),
+    [
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 0}}, 0),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 32.0}}, 32),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": None}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": None}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": 41}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": -1}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": True}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": "32"}}, None),
+        ({}, None),
+        (None, None),
+        ([], None),
+    ],
+)
 def test_cached_tokens_are_a_number_or_none_and_zero_only_when_told(usage: object, cached: int | None) -> None:
     counts = token_counts(usage, None)
     assert counts.cached_tokens == cached
@@ -154,28 +163,31 @@ def test_a_prompt_that_is_too_long_is_not_tried_again(serve) -> None:
     assert len(state.bodies) == 1
 
 
-@pytest.mark.parametrize(("answer", "said"), [
-    ((200, "text/html", b"<html><title>Welcome to\nnginx!</title></html>"), "HTML page titled 'Welcome to nginx!'"),
-    ((200, "application/json", b""), "empty answer"),
-    ((200, "text/event-stream", b""), "broke off"),
-    ((200, "application/json", b'{"hello": 1}'), "no chat completion"),
-    ((200, "application/json", b"[]"), "no chat completion"),
-    ((200, "application/json", b'{"error": {"message": "no GPU"}}'), "error: no GPU"),
-    ((200, "text/plain", b"hello there"), "hello there"),
-    ((200, "text/event-stream", b"data: {oops\n\n"), "not JSON"),
-    ((200, "text/event-stream", b'event: error\ndata: "worker died"\n\n'), "worker died"),
-    ((200, "text/event-stream", b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'), "broke off"),
-    ((401, "application/json", b'{"error": {"message": "no key"}}'), "401: no key .*--api-key-env"),
-    ((403, "text/plain", b"forbidden"), "403: forbidden"),
-    ((404, "application/json", b'{"detail": "Not Found"}'), "404: Not Found .*base URL"),
-    ((404, "text/html", b"<h1>Not Found</h1>"), "404: an HTML page"),
-    ((429, "application/json", b'{"error": "slow down"}'), "429: slow down .*rate"),
-    ((502, "text/html", b"<title>502 Bad Gateway</title>"), "502: an HTML page titled '502 Bad Gateway'"),
-    ((503, "application/json", b'{"error": {"message": "Loading model"}}'), "503: Loading model .*loaded"),
-    ((500, "text/plain", b""), "500: an empty body"),
-    ((302, "text/plain", b""), "redirects"),
-    ((204, "text/plain", b""), "204"),
-])
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, "text/html", b"<html><title>Welcome to\nnginx!</title></html>"), "HTML page titled 'Welcome to nginx!'"),
+        ((200, "application/json", b""), "empty answer"),
+        ((200, "text/event-stream", b""), "broke off"),
+        ((200, "application/json", b'{"hello": 1}'), "no chat completion"),
+        ((200, "application/json", b"[]"), "no chat completion"),
+        ((200, "application/json", b'{"error": {"message": "no GPU"}}'), "error: no GPU"),
+        ((200, "text/plain", b"hello there"), "hello there"),
+        ((200, "text/event-stream", b"data: {oops\n\n"), "not JSON"),
+        ((200, "text/event-stream", b'event: error\ndata: "worker died"\n\n'), "worker died"),
+        ((200, "text/event-stream", b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'), "broke off"),
+        ((401, "application/json", b'{"error": {"message": "no key"}}'), "401: no key .*--api-key-env"),
+        ((403, "text/plain", b"forbidden"), "403: forbidden"),
+        ((404, "application/json", b'{"detail": "Not Found"}'), "404: Not Found .*base URL"),
+        ((404, "text/html", b"<h1>Not Found</h1>"), "404: an HTML page"),
+        ((429, "application/json", b'{"error": "slow down"}'), "429: slow down .*rate"),
+        ((502, "text/html", b"<title>502 Bad Gateway</title>"), "502: an HTML page titled '502 Bad Gateway'"),
+        ((503, "application/json", b'{"error": {"message": "Loading model"}}'), "503: Loading model .*loaded"),
+        ((500, "text/plain", b""), "500: an empty body"),
+        ((302, "text/plain", b""), "redirects"),
+        ((204, "text/plain", b""), "204"),
+    ],
+)
 def test_every_other_answer_is_a_clear_error(serve, answer: tuple, said: str) -> None:
     with pytest.raises(ServerError, match=said):
         ask(serve(answer=answer))
@@ -242,10 +254,19 @@ def test_a_password_in_the_base_url_is_sent_as_basic_auth(serve) -> None:
     assert state.headers[0]["Authorization"] == "Basic bWU6c2VjcmV0"
 
 
-@pytest.mark.parametrize(("payload", "said"), [
-    ({"error": {"message": "a"}}, "a"), ({"error": "b"}, "b"), ({"detail": "c"}, "c"),
-    ({"object": "error", "message": "d"}, "d"), ({"choices": []}, None), ({"choices": [], "error": None}, None),
-    ([], None), ("x", None), ({"error": {"type": "t"}}, "t"),
-])
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({"error": {"message": "a"}}, "a"),
+        ({"error": "b"}, "b"),
+        ({"detail": "c"}, "c"),
+        ({"object": "error", "message": "d"}, "d"),
+        ({"choices": []}, None),
+        ({"choices": [], "error": None}, None),
+        ([], None),
+        ("x", None),
+        ({"error": {"type": "t"}}, "t"),
+    ],
+)
 def test_error_objects_of_every_usual_shape_are_understood(payload: object, said: str | None) -> None:
     assert error_text(payload) == said

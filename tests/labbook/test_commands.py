@@ -65,23 +65,38 @@ def test_a_server_that_is_not_there_exits_1(book, capsys) -> None:
     assert not book.path.exists()
 
 
-@pytest.mark.parametrize("arguments", [
-    ["--base-url", "localhost:8000"], ["--base-url", "http://h/v1?x=1"], ["--base-url", ""],
-    ["--base-url", "http://h", "--questions", "0"], ["--base-url", "http://h", "--prefix-words", "-1"],
-    ["--base-url", "http://h", "--timeout", "nan"], ["--base-url", "http://h", "--prefix-file", "/nowhere/at.txt"],
-    ["--base-url", "http://h", "--api-key-env", "SURELY_NOT_SET"], ["--base-url", "http://h", "--figure", "a.jpg"],
-    ["--base-url", "http://h", "--labbook", "/nowhere/labbook.md"], ["--base-url", "http://h", "--figure", "/no/f.png"],
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--base-url", "localhost:8000"],
+        ["--base-url", "http://h/v1?x=1"],
+        ["--base-url", ""],
+        ["--base-url", "http://h", "--questions", "0"],
+        ["--base-url", "http://h", "--prefix-words", "-1"],
+        ["--base-url", "http://h", "--timeout", "nan"],
+        ["--base-url", "http://h", "--prefix-file", "/nowhere/at.txt"],
+        ["--base-url", "http://h", "--api-key-env", "SURELY_NOT_SET"],
+        ["--base-url", "http://h", "--figure", "a.jpg"],
+        ["--base-url", "http://h", "--labbook", "/nowhere/labbook.md"],
+        ["--base-url", "http://h", "--figure", "/no/f.png"],
+    ],
+)
 def test_wrong_usage_exits_2_with_a_sentence(arguments: list[str], book, capsys) -> None:
     assert measure(arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith("measure-prefix-cache: ") and len(err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("arguments", [
-    [], ["--base-url", "http://h", "--expect", "fast"], ["--base-url", "http://h", "--nonsense"],
-    ["--base-url", "http://h", "--prefix-words", "9", "--prefix-file", "x"], ["--base-url", "http://h", "--seed", "x"],
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--base-url", "http://h", "--expect", "fast"],
+        ["--base-url", "http://h", "--nonsense"],
+        ["--base-url", "http://h", "--prefix-words", "9", "--prefix-file", "x"],
+        ["--base-url", "http://h", "--seed", "x"],
+    ],
+)
 def test_arguments_that_cannot_be_read_exit_2(arguments: list[str], capsys) -> None:
     with pytest.raises(SystemExit) as ended:
         measure(arguments)
@@ -118,8 +133,21 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(serve, book, m
 
 
 def test_every_option_reaches_the_record(serve, book) -> None:
-    arguments = quick(serve(), "--model", "m1", "--questions", "2", "--seed", "5", "--label", "l", "--engine", "e",
-                      "--engine-version", "v")
+    arguments = quick(
+        serve(),
+        "--model",
+        "m1",
+        "--questions",
+        "2",
+        "--seed",
+        "5",
+        "--label",
+        "l",
+        "--engine",
+        "e",
+        "--engine-version",
+        "v",
+    )
     assert measure(arguments) == 0
     record = book.records()[-1]
     told = {name: record[name] for name in ("model", "questions", "seed", "label", "engine", "engine_version")}
@@ -192,9 +220,13 @@ def test_broken_lines_are_told_on_standard_error_and_cost_nothing_else(book, cap
     assert f"labbook: {book.path}, line 2: not JSON" in err
 
 
-@pytest.mark.parametrize(("arguments", "status", "said"), [
-    (["list"], 1, "there is no lab notebook at"), (["show"], 1, "there is no lab notebook at"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["list"], 1, "there is no lab notebook at"),
+        (["show"], 1, "there is no lab notebook at"),
+    ],
+)
 def test_without_a_notebook_there_is_a_message(arguments, status, said, book, capsys) -> None:
     assert labbook(arguments) == status
     assert said in capsys.readouterr().err
@@ -217,16 +249,25 @@ def test_plot_draws_chosen_records_side_by_side(serve, book, tmp_path, capsys) -
 
 
 def run_python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, encoding="utf-8",
-                          env={**os.environ, **environment}, cwd=ROOT, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **environment},
+        cwd=ROOT,
+        check=False,
+    )
 
 
 def test_importing_and_asking_for_help_load_nothing_heavy() -> None:
     heavy = ["matplotlib", "numpy", "mlx", "requests", "prometheus_client", "tqdm", "minivllm", "labs"]
-    code = ("import sys, labbook.measure_cli, labbook.cli\n"
-            "try: labbook.measure_cli.main(['--help'])\n"
-            "except SystemExit: pass\n"
-            f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)")
+    code = (
+        "import sys, labbook.measure_cli, labbook.cli\n"
+        "try: labbook.measure_cli.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        f"print([name for name in {heavy} if name in sys.modules], file=sys.stderr)"
+    )
     assert run_python("-c", code).stderr.strip() == "[]"
 
 
@@ -237,8 +278,13 @@ def test_the_script_runs_from_a_checkout_and_is_the_same_command(serve, book) ->
 
 
 def test_a_terminal_that_lacks_a_character_stops_no_report(serve, book) -> None:
-    done = run_python("scripts/measure-prefix-cache.py", *quick(serve(), "--label", "→ ü"), LABBOOK=str(book.path),
-                      PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    done = run_python(
+        "scripts/measure-prefix-cache.py",
+        *quick(serve(), "--label", "→ ü"),
+        LABBOOK=str(book.path),
+        PYTHONIOENCODING="ascii",
+        PYTHONUTF8="0",
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "\\u2192" in done.stdout
     assert book.records()[-1]["label"] == "→ ü"

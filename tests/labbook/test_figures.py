@@ -9,21 +9,32 @@ from labbook.errors import LabbookError, UsageError
 from labbook.figures import cold_warm_bars
 
 RECORD = {
-    "lab": "prefix-cache", "label": "", "model": "m1", "engine": "lab", "engine_version": None, "prompt_tokens": 616,
-    "timed": "time to first token", "cold_s": 4.1, "control_s": 4.2, "warm_over_cold": 0.05, "verdict": "reused",
+    "lab": "prefix-cache",
+    "label": "",
+    "model": "m1",
+    "engine": "lab",
+    "engine_version": None,
+    "prompt_tokens": 616,
+    "timed": "time to first token",
+    "cold_s": 4.1,
+    "control_s": 4.2,
+    "warm_over_cold": 0.05,
+    "verdict": "reused",
     "warm_s": {"count": 3, "p50": 0.2, "mean": 0.2, "min": 0.1, "max": 0.3},
     "requests": [{"phase": "warm", "ttft_s": 0.1}, {"phase": "warm", "ttft_s": None}],
     "environment": {"device": "Linux x86_64, 2 CPU cores"},
 }
-SENTENCE = ("time to first token is 4.10 s cold and 200 ms warm (median of 3, 100 ms to 300 ms), a changed prefix "
-            "4.20 s; warm over cold 0.05, verdict reused.")
+SENTENCE = (
+    "time to first token is 4.10 s cold and 200 ms warm (median of 3, 100 ms to 300 ms), a changed prefix "
+    "4.20 s; warm over cold 0.05, verdict reused."
+)
 
 
 def text_chunks(png: bytes) -> dict[str, str]:
     found, place = {}, 8
     while place < len(png):
-        (length,) = struct.unpack(">I", png[place:place + 4])
-        kind, body = png[place + 4:place + 8], png[place + 8:place + 8 + length]
+        (length,) = struct.unpack(">I", png[place : place + 4])
+        kind, body = png[place + 4 : place + 8], png[place + 8 : place + 8 + length]
         if kind == b"tEXt":
             key, _, value = body.partition(b"\0")
             found[key.decode("latin-1")] = value.decode("latin-1")
@@ -52,8 +63,10 @@ def test_the_axes_name_their_unit_and_the_caption_names_n_and_device() -> None:
     drawn = cold_warm_bars(RECORD)
     (axes,) = drawn.figure.axes
     assert axes.get_ylabel() == "time to first token (s)"
-    assert drawn.caption == ("n = 1 cold request, 3 warm, 1 with a changed prefix; prompt of 616 tokens; m1 on lab; "
-                             "measured from Linux x86_64, 2 CPU cores")
+    assert drawn.caption == (
+        "n = 1 cold request, 3 warm, 1 with a changed prefix; prompt of 616 tokens; m1 on lab; "
+        "measured from Linux x86_64, 2 CPU cores"
+    )
     assert drawn.figure.get_facecolor()[:3] == axes.get_facecolor()[:3] == (1.0, 1.0, 1.0)
 
 

@@ -10,9 +10,26 @@ from labbook.record import from_line, to_line
 from labbook.run import Plan
 
 NAMED_IN_THE_DESIGN = {
-    "lab", "label", "engine", "engine_version", "model", "base_url", "prefix_source", "prefix_chars", "prompt_tokens",
-    "cold_s", "warm_s", "warm_over_cold", "server_timings_sample", "cache_metrics_delta", "failed", "first_error",
-    "recorded_at", "verdict", "verdict_reason", "signals",
+    "lab",
+    "label",
+    "engine",
+    "engine_version",
+    "model",
+    "base_url",
+    "prefix_source",
+    "prefix_chars",
+    "prompt_tokens",
+    "cold_s",
+    "warm_s",
+    "warm_over_cold",
+    "server_timings_sample",
+    "cache_metrics_delta",
+    "failed",
+    "first_error",
+    "recorded_at",
+    "verdict",
+    "verdict_reason",
+    "signals",
 }
 SLOW = 0.0004  # seconds a token: a cold prompt of 600 words takes a quarter of a second
 
@@ -172,9 +189,14 @@ def test_a_failed_control_leaves_the_pair_measured(serve) -> None:
     assert record["absent"]["control_s"] == "the control request failed"
 
 
-@pytest.mark.parametrize(("failing", "said"), [
-    ((1,), "the warm-up request failed"), ((2,), "the cold request failed"), ((3, 4, 5), "not one of 3 warm requests"),
-])
+@pytest.mark.parametrize(
+    ("failing", "said"),
+    [
+        ((1,), "the warm-up request failed"),
+        ((2,), "the cold request failed"),
+        ((3, 4, 5), "not one of 3 warm requests"),
+    ],
+)
 def test_without_a_pair_there_is_no_record(serve, failing: tuple[int, ...], said: str) -> None:
     with pytest.raises(ServerError, match=said):
         run(serve(fails_at_request=failing))
@@ -213,10 +235,17 @@ def test_no_secret_enters_the_record(serve) -> None:
         assert secret not in json.dumps(record)
 
 
-@pytest.mark.parametrize("options", [
-    {"prefix_words": 0}, {"questions": 0}, {"timeout_s": 0.0}, {"timeout_s": float("nan")}, {"timeout_s": float("inf")},
-    {"prefix_text": "  \n"},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prefix_words": 0},
+        {"questions": 0},
+        {"timeout_s": 0.0},
+        {"timeout_s": float("nan")},
+        {"timeout_s": float("inf")},
+        {"prefix_text": "  \n"},
+    ],
+)
 def test_a_plan_without_sense_is_refused(options: dict) -> None:
     with pytest.raises(UsageError):
         Plan(**options)

@@ -38,9 +38,17 @@ def test_labels_are_unescaped_exactly() -> None:
     assert labels[5] == {"model": "line\nbreak", "a": ""}
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("9", 9), ("9.0", 9), ("1e+06", 1_000_000), ("4.879232e+06", 4_879_232), ("8.0E-4", 8e-4), ("9 1700000000123", 9),
-])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("9", 9),
+        ("9.0", 9),
+        ("1e+06", 1_000_000),
+        ("4.879232e+06", 4_879_232),
+        ("8.0E-4", 8e-4),
+        ("9 1700000000123", 9),
+    ],
+)
 def test_number_forms_that_are_read(text: str, value: float) -> None:
     assert metrics.read(f"lab:prefix_cache_hits_total {text}\n", prefix="lab").hits == value
 
@@ -63,8 +71,10 @@ def test_a_counter_that_is_no_finite_number_is_null_and_never_a_part_of_the_sum(
 
 def test_names_are_taken_in_order_of_preference_and_told() -> None:
     lines = {
-        "lab:prefix_cache_hits_total": 1, "lab:prefix_cache_hits": 2,
-        "lab:gpu_prefix_cache_hits_total": 3, "lab:gpu_prefix_cache_hits": 4,
+        "lab:prefix_cache_hits_total": 1,
+        "lab:prefix_cache_hits": 2,
+        "lab:gpu_prefix_cache_hits_total": 3,
+        "lab:gpu_prefix_cache_hits": 4,
     }
     while lines:
         text = "\n".join(f"{name} {value}" for name, value in reversed(lines.items()))
@@ -74,8 +84,16 @@ def test_names_are_taken_in_order_of_preference_and_told() -> None:
         del lines[name]
 
 
-@pytest.mark.parametrize("name", ["prefix_cache_hits_created", "external_prefix_cache_hits_total",
-                                  "prefix_cache_hits_total_extra", "mm_prefix_cache_hits_total", "xprefix_cache_hits"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "prefix_cache_hits_created",
+        "external_prefix_cache_hits_total",
+        "prefix_cache_hits_total_extra",
+        "mm_prefix_cache_hits_total",
+        "xprefix_cache_hits",
+    ],
+)
 def test_twins_of_a_counter_are_never_taken_for_it(name: str) -> None:
     reading = metrics.read(f"lab:{name} 5\n# HELP lab:prefix_cache_hits_total 9\n", prefix="lab")
     assert reading.hits is None
@@ -101,9 +119,11 @@ def test_an_old_llama_server_without_a_hit_counter_tells_neither_number() -> Non
 
 
 def test_an_sglang_page_is_summed_over_its_cache_sources() -> None:
-    text = ('sglang:cached_tokens_total{model_name="m",cache_source="device"} 300.0\n'
-            'sglang:cached_tokens_total{model_name="m",cache_source="host"} 20.0\n'
-            'sglang:prompt_tokens_total{model_name="m"} 1000.0\n')
+    text = (
+        'sglang:cached_tokens_total{model_name="m",cache_source="device"} 300.0\n'
+        'sglang:cached_tokens_total{model_name="m",cache_source="host"} 20.0\n'
+        'sglang:prompt_tokens_total{model_name="m"} 1000.0\n'
+    )
     reading = metrics.read(text, model="m")
     assert (reading.engine, reading.hits, reading.queries) == ("sglang", 320, 1000)
 

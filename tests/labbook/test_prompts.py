@@ -39,9 +39,16 @@ def test_questions_differ_for_many_requests() -> None:
     assert len({prompts.question(number, seed=4) for number in range(40)}) == 40
 
 
-@pytest.mark.parametrize(("first", "second", "place"), [
-    (b"abc", b"abc", None), (b"abc", b"abd", 2), (b"", b"", None), (b"ab", b"abc", 2), (b"xbc", b"abc", 0),
-])
+@pytest.mark.parametrize(
+    ("first", "second", "place"),
+    [
+        (b"abc", b"abc", None),
+        (b"abc", b"abd", 2),
+        (b"", b"", None),
+        (b"ab", b"abc", 2),
+        (b"xbc", b"abc", 0),
+    ],
+)
 def test_the_first_difference_of_two_bodies_is_found(first: bytes, second: bytes, place: int | None) -> None:
     assert prompts.first_difference(first, second) == place
 

@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from labbook.sse import Event, EventReader
 
-STREAM = ('\ufeff: keep-alive\r\n\r\ndata: {"a": "é\u2028"}\r\n\r\n'
-          "event: error\ndata: one\ndata: two\n\ndata:tight\r\rid: 7\nretry: 10\n\ndata: last").encode()
+STREAM = (
+    '\ufeff: keep-alive\r\n\r\ndata: {"a": "é\u2028"}\r\n\r\n'
+    "event: error\ndata: one\ndata: two\n\ndata:tight\r\rid: 7\nretry: 10\n\ndata: last"
+).encode()
 EVENTS = [Event('{"a": "é\u2028"}'), Event("one\ntwo", "error"), Event("tight"), Event("last")]
 
 

@@ -26,9 +26,7 @@ def project() -> dict[str, Any]:
 @pytest.fixture
 def setup_environment() -> ModuleType:
     """scripts/setup-environment.py, loaded anew for each test so that its parts can be replaced."""
-    spec = importlib.util.spec_from_file_location(
-        "setup_environment", ROOT / "scripts" / "setup-environment.py"
-    )
+    spec = importlib.util.spec_from_file_location("setup_environment", ROOT / "scripts" / "setup-environment.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["setup_environment"] = module

@@ -51,16 +51,12 @@ def applies(requirement: Requirement, platform: dict[str, str]) -> bool:
 def test_every_dependency_has_one_constraint_that_satisfies_it(
     root: Path, project: dict[str, Any], platform: dict[str, str]
 ) -> None:
-    pinned = {
-        canonicalize_name(pin.name): pin.specifier for pin in constraints(root) if applies(pin, platform)
-    }
+    pinned = {canonicalize_name(pin.name): pin.specifier for pin in constraints(root) if applies(pin, platform)}
     for requirement in requirements(project):
         if not applies(requirement, platform):
             continue
         (pin,) = pinned[canonicalize_name(requirement.name)]
-        assert pin.operator == "==" and requirement.specifier.contains(pin.version), (
-            f"{requirement} but {pin}"
-        )
+        assert pin.operator == "==" and requirement.specifier.contains(pin.version), f"{requirement} but {pin}"
 
 
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda platform: "-".join(platform.values()))
@@ -116,17 +112,13 @@ def test_each_console_script_leads_to_a_function_that_exists(root: Path, project
         path = root / (module.replace(".", "/") + ".py")
         assert path.is_file(), f"{script} leads to {path}, which is not there"
         defined = [
-            node.name
-            for node in ast.parse(path.read_text(encoding="utf-8")).body
-            if isinstance(node, ast.FunctionDef)
+            node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef)
         ]
         assert function in defined, f"{script} leads to {target}, which is not defined"
 
 
 def test_each_package_says_that_it_is_typed(root: Path) -> None:
-    assert [
-        name for name in ("minivllm", "labbook", "labs") if not (root / name / "py.typed").is_file()
-    ] == []
+    assert [name for name in ("minivllm", "labbook", "labs") if not (root / name / "py.typed").is_file()] == []
 
 
 def test_each_script_that_make_runs_exists(root: Path) -> None:
@@ -136,9 +128,7 @@ def test_each_script_that_make_runs_exists(root: Path) -> None:
 
 
 def test_the_readme_documents_every_make_target_and_no_other(root: Path) -> None:
-    documented = re.findall(
-        r"^\| `make ([a-z-]+)` \|", (root / "README.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    documented = re.findall(r"^\| `make ([a-z-]+)` \|", (root / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(documented) == targets(root) - {"lint"}  # a part of check and test
 
 
@@ -178,7 +168,5 @@ def test_git_ignores_the_environment_and_the_learners_labbook(root: Path, tmp_pa
     (tmp_path / ".gitignore").write_bytes((root / ".gitignore").read_bytes())
     ours = [".venv/bin/python", "labbook.md", "minivllm/__pycache__/x.pyc"]
     tracked = ["labbook/book.py", "docs/labbook.md", "minivllm/cli.py"]
-    ignored = subprocess.run(
-        ["git", "check-ignore", *ours, *tracked], cwd=tmp_path, capture_output=True, text=True
-    )
+    ignored = subprocess.run(["git", "check-ignore", *ours, *tracked], cwd=tmp_path, capture_output=True, text=True)
     assert ignored.stdout.split() == ours

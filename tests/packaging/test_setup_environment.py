@@ -210,10 +210,7 @@ def test_too_little_space_is_said_before_anything_is_made(
 ) -> None:
     checkout.free_bytes = 312_000_000
     assert checkout.setup("engine", "lab", "plot", "test") == 1
-    assert (
-        f"only 312 MB are free on the disk of {checkout.root}, and the set-up needs about 1,500 MB"
-        in error(capsys)
-    )
+    assert f"only 312 MB are free on the disk of {checkout.root}, and the set-up needs about 1,500 MB" in error(capsys)
     assert not checkout.venv.exists()
 
 
@@ -284,9 +281,7 @@ def test_a_python_without_ensurepip_names_the_package_to_install(
     tmp_path: Path, setup_environment: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "ensurepip" else found(name)
-    )
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ensurepip" else found(name))
     with pytest.raises(setup_environment.SetupError, match=r"apt-get install python3\.\d+-venv"):
         setup_environment.make_venv(tmp_path / ".venv")
 

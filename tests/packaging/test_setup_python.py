@@ -63,9 +63,7 @@ def test_a_chosen_python_is_not_replaced_by_another(root: Path, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["no-such-python", "/no/such/python"])
 def test_a_chosen_python_that_is_not_there_is_named(root: Path, tmp_path: Path, name: str) -> None:
     result = find(root, tmp_path, name)
-    assert (
-        result.returncode == 1 and f"PYTHON={name} is not a Python 3.11 or newer: name one" in result.stderr
-    )
+    assert result.returncode == 1 and f"PYTHON={name} is not a Python 3.11 or newer: name one" in result.stderr
 
 
 def test_a_path_with_a_space_is_one_path(root: Path, tmp_path: Path) -> None:
