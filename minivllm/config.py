@@ -66,8 +66,7 @@ class EngineConfig:
                 "give one of them"
             )
         for name in ("prefix_cache", "debug_poison_pages"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigError(f"{name}={getattr(self, name)!r} is not a truth value: give True or False")
+            _require_truth(name, getattr(self, name))
         if self.prefix_ttl_s is not None:
             _require_number("prefix_ttl_s", self.prefix_ttl_s)
             if not self.prefix_ttl_s > 0:
@@ -124,6 +123,7 @@ class SamplingParams:
                 _require_whole(name, getattr(self, name), at_least=0)
                 if getattr(self, name) > 20:
                     raise ConfigError(f"{name}={getattr(self, name)} asks for too many alternatives: at most 20")
+        _require_truth("ignore_eos", self.ignore_eos)
         object.__setattr__(self, "stop", _stop_strings(self.stop))
         object.__setattr__(self, "stop_token_ids", _whole_tuple("stop_token_ids", self.stop_token_ids))
 
@@ -163,8 +163,21 @@ def _require_number(name: str, value: Any) -> None:
         raise ConfigError(f"{name}={value!r} is not a finite number")
 
 
+def _listed(name: str, values: Any) -> tuple[Any, ...]:
+    if values is None:
+        return ()
+    if not isinstance(values, Iterable):
+        raise ConfigError(f"{name}={values!r} is not a list: give [{values!r}]")
+    return tuple(values)
+
+
+def _require_truth(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r} is not a truth value: give True or False")
+
+
 def _stop_strings(stop: Any) -> tuple[str, ...]:
-    strings = (stop,) if isinstance(stop, str) else tuple(stop or ())
+    strings = (stop,) if isinstance(stop, str) else _listed("stop", stop)
     for text in strings:
         if not isinstance(text, str) or not text:
             raise ConfigError(f"stop={text!r} is not a string of at least one character")
@@ -172,7 +185,7 @@ def _stop_strings(stop: Any) -> tuple[str, ...]:
 
 
 def _whole_tuple(name: str, values: Any) -> tuple[int, ...]:
-    numbers = tuple(values or ())
+    numbers = _listed(name, values)
     for value in numbers:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{name} holds {value!r}, which is not a token id")

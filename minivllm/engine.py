@@ -26,7 +26,7 @@ from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment, check_components
-from minivllm.request import CacheBusyError, Request, RequestLimits, RequestOutput, Status
+from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
 from minivllm.scheduler import Scheduler, Work
 from minivllm.stats import Counters
@@ -78,8 +78,11 @@ class Engine:
             "eviction": TailFirstLRU,
             "publication": POLICIES[self.config.publication],
         }
+        chosen = {name: parts[name] if name in parts else make() for name, make in defaults.items()}
+        _require_size("page_pool", chosen["page_pool"], "num_pages", self.num_pages)
+        _require_size("prefix_index", chosen["prefix_index"], "page_size", self.page_size)
         return CacheManager(
-            **{name: parts[name] if name in parts else make() for name, make in defaults.items()},
+            **chosen,
             page_size=self.page_size,
             prefix_cache=self.config.prefix_cache,
             prefix_ttl_s=self.config.prefix_ttl_s,
@@ -111,6 +114,8 @@ class Engine:
         """Queue a request; returns its id. `RequestError` when it could never run, `ValueError` on an id in use."""
         params = params or SamplingParams()
         self.limits.check(prompt_token_ids, params)
+        if cache_salt is not None and not isinstance(cache_salt, str):
+            raise RequestError(f"cache_salt={cache_salt!r} is not a string: give one, or none", param="cache_salt")
         request_id = request_id or f"request-{uuid.uuid4().hex}"
         if request_id in self._requests:
             raise ValueError(f"request id {request_id!r} is in use: give another, or none")
@@ -170,6 +175,7 @@ class Engine:
 
     def stats(self) -> dict[str, int]:
         """Counters (they only grow; tokens unless the name says requests) and gauges of this moment."""
+        self.manager.expire()
         return {
             **self.counters.as_dict(),
             "pages_total": self.num_pages,
@@ -305,6 +311,13 @@ def _rows(result: ForwardResult, number: int) -> np.ndarray:
     if result.logits is None or len(rows) == 0:
         return np.empty((0, 0), np.float32)
     return np.array(result.logits[rows.start : rows.stop])
+
+
+def _require_size(name: str, component: Any, attribute: str, expected: int) -> None:
+    """A component that tells its size must have the engine's."""
+    actual = getattr(component, attribute, expected)
+    if actual != expected:
+        raise ConfigError(f"components[{name!r}] has {attribute}={actual}, the engine {expected}: make them equal")
 
 
 def _max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:

@@ -69,7 +69,9 @@ class PrefixIndex(Protocol):
 
     def parent_of(self, page_id: int) -> int | None: ...
 
-    def page_ids(self, salt: str | None = ...) -> Sequence[int]: ...
+    def page_ids(self, salt: str | None = ...) -> Sequence[int]:
+        """Indexed pages, parents before their children; those of one salt when it is given (None is a salt, too)."""
+        ...
 
     def __contains__(self, page_id: object) -> bool: ...
 
@@ -127,10 +129,18 @@ def check_components(components: Mapping[str, Any] | None) -> dict[str, Any]:
     for name, component in checked.items():
         if name not in COMPONENTS:
             raise ConfigError(f"components has {name!r}, which is not one of {', '.join(COMPONENTS)}")
-        missing = [member for member in protocol_members(COMPONENTS[name]) if not hasattr(component, member)]
+        if isinstance(component, type):
+            raise ConfigError(f"components[{name!r}] is the class {component.__name__}: give an object of it")
+        protocol = COMPONENTS[name]
+        missing = [member for member in protocol_members(protocol) if not _has(component, protocol, member)]
         if missing:
             raise ConfigError(f"components[{name!r}] ({type(component).__name__}) lacks {', '.join(missing)}")
     return checked
+
+
+def _has(component: Any, protocol: type, member: str) -> bool:
+    is_method = callable(getattr(protocol, member, None))
+    return hasattr(component, member) and (callable(getattr(component, member)) or not is_method)
 
 
 def protocol_members(protocol: type) -> list[str]:

@@ -20,7 +20,7 @@ PagedAttention = Callable[[int, mx.array, mx.array, mx.array, Plan], mx.array]
 class ForwardResult:
     """`logits` [rows asked for, vocabulary] float32; `logit_rows[i]` are the rows of work i in it.
 
-    `is_finite[i]` tells whether every hidden state of work i is a number: NaN or infinity in its pages shows here.
+    `is_finite[i]` tells whether every hidden state and logit of work i is a number: NaN in its pages shows here.
     """
 
     logits: mx.array | None
@@ -44,10 +44,18 @@ class ModelRunner:
         )
         logit_rows, wanted = _logit_rows(work, plan)
         logits = self._decoder.logits(hidden[mx.array(wanted)]) if wanted else None
-        row_is_finite = mx.isfinite(hidden).all(axis=-1)
-        mx.eval(row_is_finite, *([] if logits is None else [logits]))
-        finite = np.array(row_is_finite)
-        return ForwardResult(logits, logit_rows, tuple(bool(finite[r.start : r.stop].all()) for r in plan.row_ranges))
+        checks = [_all_finite(hidden, plan.row_ranges)]
+        if logits is not None:
+            checks.append(_all_finite(logits, logit_rows))
+        mx.eval(checks, *([] if logits is None else [logits]))
+        is_finite = np.all([np.array(check) for check in checks], axis=0)
+        return ForwardResult(logits, logit_rows, tuple(bool(finite) for finite in is_finite))
+
+
+def _all_finite(rows: mx.array, ranges: Sequence[range]) -> mx.array:
+    """bool [ranges]: whether all rows of a range hold only numbers. An empty range does."""
+    is_finite = mx.isfinite(rows).all(axis=-1)
+    return mx.stack([is_finite[own.start : own.stop].all() for own in ranges])
 
 
 def _logit_rows(work: Sequence[Work], plan: Plan) -> tuple[tuple[range, ...], list[int]]:

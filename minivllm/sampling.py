@@ -20,7 +20,8 @@ class Sampler:
         """The next token id for float32 logits [vocabulary], which are finite."""
         if self._params.temperature == 0:
             return int(np.argmax(logits))
-        scaled = logits.astype(np.float64) / self._params.temperature
+        with np.errstate(over="ignore"):  # a tiny temperature sends all but the best to minus infinity
+            scaled = (logits.astype(np.float64) - logits.max()) / self._params.temperature
         probabilities = _nucleus(_softmax(scaled), self._params.top_p)
         cumulative = np.cumsum(probabilities)
         drawn = np.searchsorted(cumulative, self._generator.random() * cumulative[-1], side="right")
@@ -41,7 +42,7 @@ def token_logprobs(logits: np.ndarray, token_id: int, num_alternatives: int) -> 
 
 
 def _softmax(scaled: np.ndarray) -> np.ndarray:
-    weights = np.exp(scaled - scaled.max())
+    weights = np.exp(scaled)
     result: np.ndarray = weights / weights.sum()
     return result
 

@@ -41,7 +41,8 @@ class Sizes:
     repeats: int = 3
 
     def arguments(self, side: str) -> list[str]:
-        repeats = 1 if side == "mlx_lm" else self.repeats  # on Linux CPU one repeat takes minutes
+        is_slow = side == "mlx_lm"  # on Linux CPU one repeat takes minutes
+        repeats = ["--repeats", "1", "--no-warm-up"] if is_slow else ["--repeats", str(self.repeats)]
         lengths = [str(length) for length in self.prefill]
         return [
             "--prefill",
@@ -50,8 +51,7 @@ class Sizes:
             str(self.decode),
             "--ttft",
             str(self.ttft),
-            "--repeats",
-            str(repeats),
+            *repeats,
         ]
 
 

@@ -28,6 +28,10 @@ class Side(Protocol):
         """Seconds for `num_tokens` tokens of each sequence, the prompts not counted."""
         ...
 
+    def remember(self, prompt: list[int]) -> None:
+        """Compute the prompt once, so that it is in the cache."""
+        ...
+
     def warm_ttft_s(self, prompt: list[int]) -> float: ...
 
 
@@ -41,6 +45,9 @@ class MiniVllm:
     def prefill_s(self, prompt: list[int]) -> float:
         self._llm.reset_prefix_cache()
         return self.warm_ttft_s(prompt)
+
+    def remember(self, prompt: list[int]) -> None:
+        self.warm_ttft_s(prompt)
 
     def decode_s(self, prompts: list[list[int]], num_tokens: int) -> float:
         params = self._sampling(max_tokens=num_tokens + 1, temperature=0.0, ignore_eos=True)
@@ -69,6 +76,7 @@ class MlxLm:
         from mlx_lm.utils import dequantize_model, load_model
 
         self._mx = mx
+        self._cache: Any = None
         self._model: Any = load_model(folder)[0]
         if same_blas:
             self._model = dequantize_model(self._model)
@@ -91,11 +99,16 @@ class MlxLm:
         num_generated = sum(count for count, _ in zip(steps, range(num_tokens), strict=False))
         return (time.perf_counter() - start_s) * num_tokens * len(prompts) / num_generated
 
+    def remember(self, prompt: list[int]) -> None:
+        self._cache = self._new_cache()
+        self._first_token_s(prompt[:-1], self._cache)
+
     def warm_ttft_s(self, prompt: list[int]) -> float:
         """The last token behind a cache of all others, as mlx_lm's server keeps them."""
-        cache = self._new_cache()
-        self._first_token_s(prompt[:-1], cache)
-        return self._first_token_s(prompt[-1:], cache)
+        from mlx_lm.models.cache import trim_prompt_cache
+
+        trim_prompt_cache(self._cache, self._cache[0].offset - (len(prompt) - 1))
+        return self._first_token_s(prompt[-1:], self._cache)
 
     def _decode_one_s(self, prompt: list[int], num_tokens: int) -> float:
         tokens = self._tokens(prompt, num_tokens + 1, self._new_cache())
@@ -129,11 +142,11 @@ def _folder(model: str) -> Path:
 
 
 def measure(side: Side, sizes: argparse.Namespace) -> dict[str, Any]:
-    """Every figure as a list, one value per repeat, after one discarded pass of the same kind."""
+    """Every figure as a list, one value per repeat, after one discarded pass of the same kind, if there is time."""
     prompts = _Prompts(vocab_size=json.loads((_folder(sizes.model) / "config.json").read_text())["vocab_size"])
 
     def repeated(run: Callable[[], float]) -> list[float]:
-        if sizes.repeats > 1:
+        if not sizes.no_warm_up:
             run()
         return [run() for _ in range(sizes.repeats)]
 
@@ -148,7 +161,7 @@ def measure(side: Side, sizes: argparse.Namespace) -> dict[str, Any]:
         figures[f"decode_{count}"] = [count * sizes.decode / s for s in seconds]
     long_prompt = prompts.one(sizes.ttft)
     figures["cold_ttft_s"] = [side.prefill_s(prompts.one(sizes.ttft)) for _ in range(sizes.repeats)]
-    side.prefill_s(long_prompt)
+    side.remember(long_prompt)
     figures["warm_ttft_s"] = repeated(lambda: side.warm_ttft_s(long_prompt))
     return {"figures": figures, "peak_memory_mb": _peak_memory_mb()}
 
@@ -180,6 +193,7 @@ def main() -> int:
     parser.add_argument("--decode", type=int, required=True, help="tokens to decode per sequence")
     parser.add_argument("--ttft", type=int, required=True, help="prompt length in tokens for cold and warm")
     parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--no-warm-up", action="store_true", help="no discarded pass before the repeats")
     options = parser.parse_args()
     if options.side == "minivllm":
         side: Side = MiniVllm(options.model)

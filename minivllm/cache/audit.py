@@ -65,6 +65,8 @@ def check_books(manager: CacheManager, requests: Iterable[Request]) -> None:
     problems = [
         *_page_problems(pages, manager),
         *_count_problems(pages, manager),
+        *_candidate_problems(pages, manager),
+        *_promise_problems(manager, requests),
         *_index_problems(manager),
         *(problem for request in requests for problem in _request_problems(manager, request)),
     ]
@@ -100,10 +102,31 @@ def _count_problems(pages: list[PageView], manager: CacheManager) -> Iterable[st
     for state, count in claimed.items():
         if states[state] != count:
             yield f"{count} pages are counted as {state}, {states[state]} are"
-    if len(manager.eviction) != states["cached"]:
-        yield f"{len(manager.eviction)} pages are candidates for eviction, {states['cached']} are cached"
     if manager.num_promised_pages > states["free"] + states["cached"]:
         yield f"{manager.num_promised_pages} pages are promised, {states['free'] + states['cached']} could be given"
+
+
+def _candidate_problems(pages: list[PageView], manager: CacheManager) -> Iterable[str]:
+    cached = [page.page_id for page in pages if page.state == "cached"]
+    if sorted(manager.cached_page_ids) != cached:
+        yield f"pages {sorted(manager.cached_page_ids)} are counted as cached, {cached} are"
+    if len(manager.eviction) != len(cached):
+        yield f"{len(manager.eviction)} pages are candidates for eviction, {len(cached)} are cached"
+    order = getattr(manager.eviction, "order", None)
+    if order is not None and sorted(order()) != cached:
+        yield f"pages {sorted(order())} are candidates for eviction, {cached} are cached"
+
+
+def _promise_problems(manager: CacheManager, requests: list[Request]) -> Iterable[str]:
+    """An admitted request may ask for what its longest answer needs, and for nothing more."""
+    running = {request.request_id: request for request in requests if request.status is Status.RUNNING}
+    for name, num_pages in manager.promised_pages.items():
+        if name not in running:
+            yield f"{num_pages} pages are promised to {name}, which does not run"
+    for name, request in running.items():
+        promised, needed = manager.promised_pages.get(name, 0), manager.pages_for(request.max_kv_tokens)
+        if promised + len(request.page_table) != needed:
+            yield f"{name} has {len(request.page_table)} pages and a promise of {promised}, and may need {needed}"
 
 
 def _index_problems(manager: CacheManager) -> Iterable[str]:
@@ -114,6 +137,8 @@ def _index_problems(manager: CacheManager) -> Iterable[str]:
             yield f"page {page_id} is indexed and its parent {parent} is not"
         elif page is not None and not _key_can_be_derived(manager, page_id):
             yield f"the key of page {page_id} does not follow from the tokens it stores"
+        elif page is not None and not _is_found(manager, page_id):
+            yield f"page {page_id} is indexed, and a lookup of its prefix does not find it"
 
 
 def _key_can_be_derived(manager: CacheManager, page_id: int) -> bool:
@@ -124,6 +149,18 @@ def _key_can_be_derived(manager: CacheManager, page_id: int) -> bool:
     else:
         parent_key = index.page(page.parent_page_id).key  # type: ignore[attr-defined]
     return bool(index.page_key(parent_key, page.token_ids) == page.key)  # type: ignore[attr-defined]
+
+
+def _is_found(manager: CacheManager, page_id: int) -> bool:
+    """Whether the way from the tokens leads to the page, as the way from the page leads to the tokens."""
+    index, token_ids = manager.index, []
+    chain = [page_id]
+    while (parent := index.parent_of(chain[0])) is not None and parent in index:
+        chain.insert(0, parent)
+    for link in chain:
+        token_ids += index.page(link).token_ids  # type: ignore[attr-defined]
+    salt = index.page(page_id).salt  # type: ignore[attr-defined]
+    return index.lookup(token_ids, len(chain), salt) == chain
 
 
 def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:
@@ -142,12 +179,24 @@ def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:
 
 
 def _content_problems(manager: CacheManager, request: Request) -> Iterable[str]:
-    page = getattr(manager.index, "page", None)
-    if page is None:
-        return
+    name, size, computed = request.request_id, manager.page_size, request.num_computed_tokens
     for position, page_id in enumerate(request.page_table):
         if page_id not in manager.index:
+            if position < request.num_published_pages:
+                yield f"page {page_id} of {name} counts as published and cannot be found"
             continue
-        tokens = tuple(request.token_ids[position * manager.page_size : (position + 1) * manager.page_size])
-        if page(page_id).token_ids != tokens or page(page_id).salt != request.cache_salt:
-            yield f"page {page_id} of {request.request_id} is indexed for other content than the request has there"
+        if (position + 1) * size > computed:
+            yield f"page {page_id} of {name} can be found, and {computed} tokens are computed"
+        if not _is_indexed_as_held(manager, request, position):
+            yield f"page {page_id} of {name} is indexed for other content than the request has there"
+
+
+def _is_indexed_as_held(manager: CacheManager, request: Request, position: int) -> bool:
+    table, size = request.page_table, manager.page_size
+    if manager.index.parent_of(table[position]) != (table[position - 1] if position else None):
+        return False
+    page = getattr(manager.index, "page", None)
+    if page is None:
+        return True
+    stored, tokens = page(table[position]), tuple(request.token_ids[position * size : (position + 1) * size])
+    return bool(stored.token_ids == tokens and stored.salt == request.cache_salt)

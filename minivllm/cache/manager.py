@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from minivllm.protocols import Eviction, Moment, PagePool, PrefixIndex, Publication
-from minivllm.request import Request
+from minivllm.request import CacheBusyError, Request
 from minivllm.stats import Counters
 
 
@@ -64,6 +64,16 @@ class CacheManager:
         """Pages that admitted requests may still ask for."""
         return sum(self._promised_pages.values())
 
+    @property
+    def promised_pages(self) -> dict[str, int]:
+        """Pages that each admitted request may still ask for, by request id."""
+        return dict(self._promised_pages)
+
+    @property
+    def cached_page_ids(self) -> list[int]:
+        """Pages that are findable and in no page table, the one that came first in front."""
+        return list(self._cached_since_s)
+
     def pages_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.page_size)
 
@@ -104,8 +114,12 @@ class CacheManager:
             self._promised_pages[request.request_id] = promised - 1
 
     def publish(self, request: Request, moment: Moment) -> None:
-        """Make the computed pages findable that the publication policy allows at this moment."""
-        if not self.prefix_cache:
+        """Make the computed pages findable that the publication policy allows at this moment.
+
+        A request that may not read the cache publishes at its end alone: a page that was found under its key before
+        would replace its own, and it would attend to what it did not compute.
+        """
+        if not self.prefix_cache or (moment is Moment.COMPUTED and not request.reads_prefix_cache):
             return
         findable = self.publication.findable_tokens(moment, request.num_computed_tokens, request.num_prompt_tokens)
         assert findable <= request.num_computed_tokens, (
@@ -132,7 +146,9 @@ class CacheManager:
             self._drop(page_id)
 
     def reset(self, salt: str | None = None) -> int:
-        """Forget every cached page, or those of one salt; returns how many. The engine calls it only when idle."""
+        """Forget every cached page, or those of one salt; returns how many. `CacheBusyError` while pages are in use."""
+        if self.num_active_pages:
+            raise CacheBusyError(f"{self.num_active_pages} pages are in use: end or abort the requests that hold them")
         indexed = self.index.page_ids() if salt is None else self.index.page_ids(salt)
         for page_id in reversed(indexed):
             self.eviction.remove(page_id)

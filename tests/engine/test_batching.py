@@ -9,6 +9,8 @@ import pytest
 
 from minivllm import LLM, EngineConfig, SamplingParams
 from minivllm.attention.portable import PortableAttention
+from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.config import ConfigError
 from minivllm.models.loading import load_model
 from minivllm.request import CacheBusyError, ContextLengthExceededError, InvalidTokenError, RequestError
@@ -160,8 +162,6 @@ def test_a_model_loaded_in_one_thread_runs_in_another() -> None:
 def test_a_learners_component_runs_the_real_engine_and_a_missing_method_is_named(
     make_llm: MakeLLM, tiny_oracle: Oracle
 ) -> None:
-    from minivllm.cache.prefix_index import ChainedPrefixIndex
-
     class Counting(ChainedPrefixIndex):
         lookups = 0
 
@@ -190,3 +190,24 @@ def test_the_timeline_of_a_request_adds_up(make_llm: MakeLLM) -> None:
     assert metrics.cached_tokens + metrics.computed_tokens == metrics.prompt_tokens == 40
     times = [metrics.queue_s, metrics.ttft_s, metrics.e2e_s]
     assert all(value is not None for value in times) and times == sorted(times)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("components", "told"),
+    [
+        ({"page_pool": RefCountedPagePool(4)}, r"num_pages=4, the engine 64"),
+        ({"prefix_index": ChainedPrefixIndex(4)}, r"page_size=4, the engine 16"),
+    ],
+)
+def test_a_component_of_another_size_is_refused_when_the_engine_is_built(
+    make_llm: MakeLLM, components: dict[str, object], told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told):
+        make_llm(components=components)
+
+
+def test_a_salt_that_is_not_a_string_is_refused_before_it_can_stop_the_engine(make_llm: MakeLLM) -> None:
+    llm = make_llm()
+    with pytest.raises(RequestError, match="cache_salt=5"):
+        llm.engine.add_request([5, 6], greedy(1), cache_salt=5)  # type: ignore[arg-type]
+    assert llm.engine.step() == []

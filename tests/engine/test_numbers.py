@@ -47,6 +47,15 @@ def test_a_number_that_is_not_finite_ends_its_request_with_an_error_and_is_not_p
     tiny_oracle.assert_greedy(ended[well].prompt_token_ids, ended[well].token_ids)
 
 
+def test_infinite_logits_of_a_finite_state_end_the_request(make_llm: MakeLLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = make_llm()
+    monkeypatch.setattr(
+        type(llm.engine._runner._decoder), "logits", lambda _, hidden: mx.full((len(hidden), 512), float("inf"))
+    )
+    output = llm.generate([list(range(5, 15))], GREEDY)[0]
+    assert (output.finish_reason, output.token_ids) == ("error", ())
+
+
 def test_a_failed_forward_pass_ends_its_requests_and_publishes_nothing(
     make_llm: MakeLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,3 +191,22 @@ def test_pages_expire_after_their_time_without_use(make_llm: MakeLLM, monkeypatc
     assert llm.generate([tokens(40)], greedy(1))[0].metrics.cached_tokens == 32
     now[0] += 61
     assert llm.generate([tokens(40)], greedy(1))[0].metrics.cached_tokens == 0
+
+
+def test_logits_without_the_cache_do_not_depend_on_what_is_cached(make_llm: MakeLLM) -> None:
+    llm = make_llm(max_batched_tokens=16)
+    expected = llm.logits(tokens(40))
+    for values in llm.engine.storage.values:  # spoil every page: only what is computed anew can be right
+        values[:-1] = 7.0
+    np.testing.assert_array_equal(llm.logits(tokens(40), use_cache=False), expected)
+    llm.reset_prefix_cache()
+
+
+def test_pages_past_their_time_are_no_longer_counted_as_cached(
+    make_llm: MakeLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm = make_llm(prefix_ttl_s=60.0)
+    llm.generate([tokens(40)], greedy(1))
+    assert llm.stats()["pages_cached"] == 2
+    monkeypatch.setattr(llm.engine.manager, "_clock", lambda: 1e12)
+    assert llm.stats()["pages_cached"] == 0

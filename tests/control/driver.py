@@ -1,0 +1,261 @@
+"""A toy engine without arrays: the real scheduler and books, and a "model" whose KV can be read by a person.
+
+The KV of a position is `(salt, all tokens up to it)`. Whoever reads a page therefore finds out whether it holds exactly
+the prefix it should: a stale page, a page of another parent or a slot that was never written is caught where it is
+read. The books are audited after every schedule, step, abort and reset, and every free page is poisoned.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from minivllm.cache.audit import check_books
+from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.manager import CacheManager
+from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.prefix_index import ChainedPrefixIndex
+from minivllm.cache.publication import POLICIES
+from minivllm.config import SamplingParams
+from minivllm.protocols import Moment
+from minivllm.request import Request, RequestLimits
+from minivllm.scheduler import Scheduler, Work
+from minivllm.stats import Counters
+from minivllm.stop_text import AnswerText
+
+Slot = tuple[str | None, tuple[int, ...]] | None
+POISON: Slot = None
+FIRST_TOKEN = 5
+NUM_SAMPLED_TOKENS = 50
+
+
+def T(num_tokens: int) -> list[int]:
+    """`num_tokens` ids 5, 6, 7, ..."""
+    return list(range(FIRST_TOKEN, FIRST_TOKEN + num_tokens))
+
+
+def next_token(token_ids: Sequence[int]) -> int:
+    """What the toy model says after these tokens: it depends on every one of them."""
+    return FIRST_TOKEN + zlib.crc32(repr(list(token_ids)).encode()) % NUM_SAMPLED_TOKENS
+
+
+def oracle(prompt: Sequence[int], max_tokens: int) -> list[int]:
+    """The answer without pages, batches or reuse."""
+    token_ids = list(prompt)
+    for _ in range(max_tokens):
+        token_ids.append(next_token(token_ids))
+    return token_ids[len(prompt) :]
+
+
+def letter(token_id: int) -> str:
+    return chr(ord("a") + token_id % 26)
+
+
+class LetterDecoder:
+    def add(self, token_id: int) -> str:
+        return letter(token_id)
+
+    def flush(self) -> str:
+        return ""
+
+
+class CheckedIndex(ChainedPrefixIndex):
+    """Ours, and it insists on what the protocol promises it: children are removed before their parent."""
+
+    def remove(self, page_id: int) -> None:
+        children = [other for other in self.page_ids() if self.parent_of(other) == page_id]
+        assert not children, f"page {page_id} is removed before {children}, which are chained to it"
+        super().remove(page_id)
+
+
+class ConstantHashIndex(ChainedPrefixIndex):
+    """Every key collides with every other."""
+
+    def _hash(self, data: bytes) -> bytes:
+        return b"the same for everybody"
+
+
+class FakeClock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+class ToyEngine:
+    def __init__(
+        self,
+        *,
+        num_pages: int = 8,
+        page_size: int = 4,
+        publication: str = "incremental",
+        prefix_cache: bool = True,
+        prefix_ttl_s: float | None = None,
+        max_batched_tokens: int = 64,
+        max_active_requests: int = 8,
+        components: dict[str, Any] | None = None,
+    ) -> None:
+        self.clock = FakeClock()
+        self.counters = Counters()
+        parts: dict[str, Any] = {
+            "page_pool": RefCountedPagePool(num_pages),
+            "prefix_index": CheckedIndex(page_size),
+            "eviction": TailFirstLRU(),
+            "publication": POLICIES[publication](),
+            **(components or {}),
+        }
+        self.manager = CacheManager(
+            **parts,
+            page_size=page_size,
+            prefix_cache=prefix_cache,
+            prefix_ttl_s=prefix_ttl_s,
+            counters=self.counters,
+            clock=self.clock,
+        )
+        self.scheduler = Scheduler(
+            self.manager,
+            max_batched_tokens=max_batched_tokens,
+            max_active_requests=max_active_requests,
+            clock=self.clock,
+        )
+        self.limits = RequestLimits(vocab_size=1000, max_model_len=10_000, pool_tokens=num_pages * page_size)
+        self.kv: list[list[Slot]] = [[POISON] * page_size for _ in range(num_pages)]
+        self.requests: list[Request] = []
+        self.work: list[Work] = []
+        """The work of the newest step."""
+        self._texts: dict[str, AnswerText] = {}
+        self._num_submitted = 0
+
+    def submit(
+        self,
+        prompt: Iterable[int],
+        max_tokens: int = 1,
+        *,
+        salt: str | None = None,
+        reads_cache: bool = True,
+        stop: Sequence[str] = (),
+        stop_token_ids: Sequence[int] = (),
+    ) -> Request:
+        params = SamplingParams(max_tokens=max_tokens, temperature=0.0, stop=stop, stop_token_ids=stop_token_ids)
+        self._num_submitted += 1
+        request = Request(f"R{self._num_submitted}", list(prompt), params, salt, self.clock())
+        request.may_read_cache = reads_cache
+        self.limits.check(request.prompt_token_ids, params)
+        self.requests.append(request)
+        self._texts[request.request_id] = AnswerText(LetterDecoder(), params.stop_strings)
+        self.scheduler.add(request)
+        return request
+
+    def step(self, failing: Collection[Request] = ()) -> None:
+        """Schedule, forward, publish, sample, end, as the engine does; the numbers of `failing` are not finite."""
+        self.work = self.scheduler.schedule()
+        assert self.work or not self.scheduler.has_requests, "requests wait and nothing runs"
+        self._poison_reclaimed_pages()
+        self.audit()
+        self._forward(self.work)
+        for item in self.work:
+            if item.request in failing:
+                self._forget(item.request, "error")
+            else:
+                self._advance(item)
+        self.audit()
+
+    def run(self) -> None:
+        """Step until nobody is left."""
+        for _ in range(10_000):
+            if not self.scheduler.has_requests:
+                return
+            self.step()
+        raise AssertionError(f"still running after 10,000 steps: {self.requests}")
+
+    def ask(self, prompt: Iterable[int], max_tokens: int = 1, **options: Any) -> Request:
+        """Submit one request and run until it has ended."""
+        request = self.submit(prompt, max_tokens, **options)
+        self.run()
+        return request
+
+    def abort(self, request: Request) -> None:
+        self._end(request, "abort")
+        self.audit()
+
+    def reset(self, salt: str | None = None) -> int:
+        num_dropped = self.manager.reset(salt)
+        self._poison_reclaimed_pages()
+        self.audit()
+        return num_dropped
+
+    def audit(self) -> None:
+        check_books(self.manager, self.requests)
+        for page_id in self.manager.pool.free_page_ids():
+            if page_id not in self.manager.pages_to_poison:
+                assert self.kv[page_id] == [POISON] * self.manager.page_size, f"free page {page_id} was written"
+
+    @property
+    def pages(self) -> tuple[int, int, int]:
+        """(free, cached, active)"""
+        return self.manager.pool.num_free, self.manager.num_cached_pages, self.manager.num_active_pages
+
+    def hits(self, token_ids: Sequence[int], salt: str | None = None) -> int:
+        """Tokens that are findable now, whole pages, up to the whole list."""
+        pages = self.manager.index.lookup(token_ids, len(token_ids) // self.manager.page_size, salt)
+        return len(pages) * self.manager.page_size
+
+    def _forward(self, work: Sequence[Work]) -> None:
+        """All rows are written before any is read, as in a layer of the real model."""
+        size = self.manager.page_size
+        for item in work:
+            for position in range(item.start, item.end):
+                page_id = item.request.page_table[position // size]
+                self.kv[page_id][position % size] = _slot(item.request, position)
+        for item in work:
+            for position in range(item.end):
+                found = self.kv[item.request.page_table[position // size]][position % size]
+                assert found == _slot(item.request, position), (
+                    f"{item.request} reads {found} at position {position} from pages {item.request.page_table}"
+                )
+
+    def _advance(self, item: Work) -> None:
+        request = item.request
+        request.num_computed_tokens = item.end
+        if item.start < request.num_prompt_tokens:
+            self.counters.computed_prefill_tokens += item.num_tokens
+            request.metrics.computed_tokens += item.num_tokens
+        else:
+            self.counters.decoded_tokens += item.num_tokens
+        self.manager.publish(request, Moment.COMPUTED)
+        if item.samples:
+            self._sample(request)
+
+    def _sample(self, request: Request) -> None:
+        token_id = next_token(request.token_ids)
+        request.token_ids.append(token_id)
+        if token_id in request.params.stop_ids:
+            return self._end(request, "stop")
+        text = self._texts[request.request_id]
+        text.add(token_id)
+        if text.stopped_by is not None:
+            return self._end(request, "stop")
+        if request.num_output_tokens == request.params.max_tokens:
+            self._end(request, "length")
+        return None
+
+    def _end(self, request: Request, reason: str) -> None:
+        self.manager.publish(request, Moment.ENDED)
+        self._forget(request, reason)
+
+    def _forget(self, request: Request, reason: str) -> None:
+        self.scheduler.remove(request)
+        self.manager.release(request)
+        request.end(reason, self.clock())
+        self.requests.remove(request)
+
+    def _poison_reclaimed_pages(self) -> None:
+        for page_id in self.manager.pages_to_poison:
+            self.kv[page_id] = [POISON] * self.manager.page_size
+        self.manager.pages_to_poison.clear()
+
+
+def _slot(request: Request, position: int) -> Slot:
+    return request.cache_salt, tuple(request.token_ids[: position + 1])
