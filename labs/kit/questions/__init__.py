@@ -1,0 +1,1 @@
+"""The quiz of each notebook, named like the notebook."""
