@@ -22,7 +22,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-SCRIPT = Path(__file__).with_name("bench_side.py")
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPT = ROOT / "scripts" / "bench_side.py"
 LABELS = {
     "minivllm": "minivllm",
     "mlx_lm": "mlx_lm as installed",
@@ -61,7 +62,7 @@ QUICK = Sizes(prefill=(32, 64), decode=4, ttft=64, repeats=1)
 def run_side(side: str, model: str, sizes: Sizes) -> dict[str, Any]:
     """The figures of one side. Raises RuntimeError with the end of its output when it fails."""
     command = [sys.executable, str(SCRIPT), "--side", side, "--model", model, *sizes.arguments(side)]
-    environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parent.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     child = subprocess.run(command, capture_output=True, text=True, env=environment)
     if child.returncode:
         raise RuntimeError(f"{LABELS[side]} failed:\n{child.stderr[-2000:]}")
@@ -146,6 +147,7 @@ def main() -> int:
 
 
 def _machine() -> str:
+    sys.path.insert(0, str(ROOT))
     from minivllm.backend import device
 
     return f"{device}, Python {platform.python_version()}, {os.cpu_count()} cores"

@@ -8,14 +8,15 @@ exponential (118 against 48 ms for 9 heads, 512 queries, 1,024 keys), and tiles 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 from minivllm.attention.plan import Chunk, Plan, SingleRows
 from minivllm.backend import is_cpu, mx
 from minivllm.cache.storage import KVStorage
 from minivllm.fastmath import exp
 
-TILE_SCORES = 2**19
-"""Scores computed at a time: 2 MiB of float32, which stays in a second-level cache."""
+TILE_SCORES = 2**20
+"""Scores computed at a time: 4 MiB of float32."""
 MAX_TILE_QUERIES = 128
 
 Attend = Callable[[mx.array, mx.array, mx.array, "mx.array | None"], mx.array]
@@ -50,9 +51,11 @@ class PortableAttention:
         return self._attend(queries[:, :, None], keys, values, visible)[:, :, 0]
 
     def _attend_chunk(self, layer: int, queries: mx.array, chunk: Chunk) -> mx.array:
-        keys, values = self._read(layer, chunk.context_rows[None], queries.dtype)
+        # Laid out head by head once, so that the products of the tiles do not copy them again.
+        keys, values = map(mx.contiguous, self._read(layer, chunk.context_rows[None], queries.dtype))
         num_heads = queries.shape[1]
-        tile = max(16, min(MAX_TILE_QUERIES, TILE_SCORES // (num_heads * keys.shape[2])))
+        largest = max(16, min(MAX_TILE_QUERIES, TILE_SCORES // (num_heads * keys.shape[2])))
+        tile = -(-chunk.num_rows // -(-chunk.num_rows // largest))  # as few tiles as that allows, of equal size
         parts = []
         for first in range(0, chunk.num_rows, tile):
             last = min(first + tile, chunk.num_rows)
@@ -64,6 +67,7 @@ class PortableAttention:
         return parts[0] if len(parts) == 1 else mx.concatenate(parts)
 
     def _read(self, layer: int, rows: mx.array, dtype: mx.Dtype) -> tuple[mx.array, mx.array]:
+        """Gathered keys and values [batch, kv_heads, context, d]."""
         keys, values = self._storage.read(layer, rows)
         return keys.astype(dtype).transpose(0, 2, 1, 3), values.astype(dtype).transpose(0, 2, 1, 3)
 
@@ -99,12 +103,9 @@ def attend_with_products(queries: mx.array, keys: mx.array, values: mx.array, vi
 
 def _softmax_product(blocks: list[tuple[mx.array, mx.array]]) -> mx.array:
     """softmax over the scores of all blocks, times their values; blocks are (scores [..., n], values [..., n, d])."""
-    highest = mx.max(blocks[0][0], axis=-1, keepdims=True)
-    for scores, _ in blocks[1:]:
-        highest = mx.maximum(highest, mx.max(scores, axis=-1, keepdims=True))
-    out = total = mx.array(0.0)
-    for scores, values in blocks:
-        weights = exp(scores - highest)
-        out = out + weights @ values
-        total = total + weights @ mx.ones((weights.shape[-1], 1), weights.dtype)  # a product sums faster than `sum`
+    highest = reduce(mx.maximum, [mx.max(scores, axis=-1, keepdims=True) for scores, _ in blocks])
+    weighted = [(exp(scores - highest), values) for scores, values in blocks]
+    out = reduce(mx.add, [weights @ values for weights, values in weighted])
+    # A product sums faster than `sum`.
+    total = reduce(mx.add, [weights @ mx.ones((weights.shape[-1], 1), weights.dtype) for weights, _ in weighted])
     return out / total

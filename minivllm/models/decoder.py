@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from minivllm.backend import mx, nn  # first: it loads a fast BLAS before MLX
-
-# isort: split
-from mlx_lm.models.rope_utils import initialize_rope
-
+from minivllm.backend import is_cpu, mx, nn
 from minivllm.fastmath import silu_times
+from minivllm.models.rotary import Angles, Rotary
+from minivllm.models.row_product import RowLinear
 from minivllm.models.spec import ModelSpec
 
 Attend = Callable[[int, mx.array, mx.array, mx.array], mx.array]
@@ -30,42 +28,29 @@ class Attention(nn.Module):
         self.q_proj = nn.Linear(spec.hidden_size, query_size, bias=spec.attention_bias)
         self.k_proj = nn.Linear(spec.hidden_size, spec.kv_size, bias=spec.attention_bias)
         self.v_proj = nn.Linear(spec.hidden_size, spec.kv_size, bias=spec.attention_bias)
-        self.o_proj = nn.Linear(query_size, spec.hidden_size, bias=spec.output_bias)
+        self.o_proj: nn.Module = nn.Linear(query_size, spec.hidden_size, bias=spec.output_bias)
         self._qk_norm = spec.qk_norm
         if spec.qk_norm:
             self.q_norm = nn.RMSNorm(spec.head_dim, eps=spec.rms_norm_eps)
             self.k_norm = nn.RMSNorm(spec.head_dim, eps=spec.rms_norm_eps)
-        self._rope = initialize_rope(
-            spec.head_dim,
-            spec.rope_theta,
-            spec.rope_traditional,
-            spec.rope_scaling,
-            spec.max_position_embeddings,
-        )
 
-    def __call__(self, layer: int, x: mx.array, positions: mx.array, attend: Attend) -> mx.array:
+    def __call__(self, layer: int, x: mx.array, rotary: Rotary, angles: Angles, attend: Attend) -> mx.array:
         queries, keys, values = (self._heads(part) for part in self._project(x))
         if self._qk_norm:
             queries, keys = self.q_norm(queries), self.k_norm(keys)
-        out = attend(layer, self._rotate(queries, positions), self._rotate(keys, positions), values)
+        queries, keys = rotary(queries, keys, angles)
+        out = attend(layer, queries, keys, values)
         return self.o_proj(out.reshape(len(x), -1))
 
     def _project(self, x: mx.array) -> Sequence[mx.array]:
-        if "qkv_proj" not in self:
-            return self.q_proj(x), self.k_proj(x), self.v_proj(x)
-        query_size = self._num_heads * self._head_dim
-        bounds = [query_size, query_size + self._num_kv_heads * self._head_dim]
-        return list(mx.split(self.qkv_proj(x), bounds, axis=-1))
+        return self.qkv_proj.outputs(x) if "qkv_proj" in self else (self.q_proj(x), self.k_proj(x), self.v_proj(x))
 
     def _heads(self, x: mx.array) -> mx.array:
         return x.reshape(len(x), -1, self._head_dim)
 
-    def _rotate(self, x: mx.array, positions: mx.array) -> mx.array:
-        """Each row has its own position: rows are the batch, sequences have length 1."""
-        return self._rope(x[:, :, None], offset=positions)[:, :, 0]
-
-    def fuse(self) -> None:
-        self.qkv_proj = _fuse([self.q_proj, self.k_proj, self.v_proj])
+    def merge(self) -> None:
+        self.qkv_proj = RowLinear(self.q_proj, self.k_proj, self.v_proj)
+        self.o_proj = RowLinear(self.o_proj)
         del self.q_proj, self.k_proj, self.v_proj
 
 
@@ -74,17 +59,15 @@ class FeedForward(nn.Module):
         super().__init__()
         self.gate_proj = nn.Linear(spec.hidden_size, spec.intermediate_size, bias=spec.mlp_bias)
         self.up_proj = nn.Linear(spec.hidden_size, spec.intermediate_size, bias=spec.mlp_bias)
-        self.down_proj = nn.Linear(spec.intermediate_size, spec.hidden_size, bias=spec.mlp_bias)
+        self.down_proj: nn.Module = nn.Linear(spec.intermediate_size, spec.hidden_size, bias=spec.mlp_bias)
 
     def __call__(self, x: mx.array) -> mx.array:
-        if "gate_up_proj" in self:
-            gate, up = mx.split(self.gate_up_proj(x), 2, axis=-1)
-        else:
-            gate, up = self.gate_proj(x), self.up_proj(x)
+        gate, up = self.gate_up_proj.outputs(x) if "gate_up_proj" in self else (self.gate_proj(x), self.up_proj(x))
         return self.down_proj(silu_times(gate, up))
 
-    def fuse(self) -> None:
-        self.gate_up_proj = _fuse([self.gate_proj, self.up_proj])
+    def merge(self) -> None:
+        self.gate_up_proj = RowLinear(self.gate_proj, self.up_proj)
+        self.down_proj = RowLinear(self.down_proj)
         del self.gate_proj, self.up_proj
 
 
@@ -96,8 +79,8 @@ class Layer(nn.Module):
         self.post_attention_layernorm = nn.RMSNorm(spec.hidden_size, eps=spec.rms_norm_eps)
         self.mlp = FeedForward(spec)
 
-    def __call__(self, layer: int, x: mx.array, positions: mx.array, attend: Attend) -> mx.array:
-        x = x + self.self_attn(layer, self.input_layernorm(x), positions, attend)
+    def __call__(self, layer: int, x: mx.array, rotary: Rotary, angles: Angles, attend: Attend) -> mx.array:
+        x = x + self.self_attn(layer, self.input_layernorm(x), rotary, angles, attend)
         return x + self.mlp(self.post_attention_layernorm(x))
 
 
@@ -115,37 +98,34 @@ class Decoder(nn.Module):
     def __init__(self, spec: ModelSpec) -> None:
         super().__init__()
         self.model = Body(spec)
+        self._rotary = Rotary(spec)
         if not spec.tie_word_embeddings:
             self.lm_head = nn.Linear(spec.hidden_size, spec.vocab_size, bias=False)
 
     def __call__(self, token_ids: mx.array, positions: mx.array, attend: Attend) -> mx.array:
         """Token ids and positions [rows] -> final hidden states [rows, hidden_size], normalised."""
         x = self.model.embed_tokens(token_ids)
+        angles = self._rotary.angles(positions)
         for number, layer in enumerate(self.model.layers):
-            x = layer(number, x, positions, attend)
+            x = layer(number, x, self._rotary, angles, attend)
         return self.model.norm(x)
 
     def logits(self, hidden: mx.array) -> mx.array:
         """Hidden states [rows, hidden_size] -> float32 [rows, vocab_size]."""
-        head = self.lm_head if "lm_head" in self else self.model.embed_tokens.as_linear
-        return head(hidden).astype(mx.float32)
+        return self._head(hidden).astype(mx.float32)
 
     def prepare(self) -> None:
-        """Merge products that read the same input, where weights are plain arrays: one product beats three."""
-        for layer in self.model.layers:
-            if type(layer.self_attn.q_proj) is nn.Linear:
-                layer.self_attn.fuse()
-            if type(layer.mlp.gate_proj) is nn.Linear:
-                layer.mlp.fuse()
+        """On a CPU, where weights are plain float32: merge layers that read the same input, be quick for one row."""
+        if is_cpu:
+            for layer in self.model.layers:
+                layer.self_attn.merge()
+                layer.mlp.merge()
+            self._merged_head = RowLinear(self.lm_head if "lm_head" in self else self.model.embed_tokens)
         self.eval()
         mx.eval(self.parameters())
 
-
-def _fuse(parts: list[nn.Linear]) -> nn.Linear:
-    """One linear layer that gives the outputs of `parts` side by side, evaluated so that the parts can be freed."""
-    fused = nn.Linear(1, 1, bias=False)
-    fused.weight = mx.concatenate([part.weight for part in parts])
-    if "bias" in parts[0]:
-        fused.bias = mx.concatenate([part.bias for part in parts])
-    mx.eval(fused.parameters())
-    return fused
+    @property
+    def _head(self) -> Callable[[mx.array], mx.array]:
+        if "_merged_head" in self:
+            return self._merged_head
+        return self.lm_head if "lm_head" in self else self.model.embed_tokens.as_linear
