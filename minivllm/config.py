@@ -15,8 +15,8 @@ from typing import Any
 GIB = 1024**3
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "publication": ("on_finish", "incremental"),
-    "single_flight": ("off",),
+    "publication": ("on_finish", "after_prefill", "incremental"),
+    "single_flight": ("off", "release_on_finish", "release_after_prefill", "page"),
     "scheduling": ("fcfs",),
     "admission": ("reserve",),
     "eviction": ("lru",),
@@ -46,7 +46,7 @@ class EngineConfig:
     prefix_cache: bool = True
     prefix_ttl_s: float | None = None
     publication: str = "incremental"
-    single_flight: str = "off"
+    single_flight: str = "page"
     scheduling: str = "fcfs"
     admission: str = "reserve"
     eviction: str = "lru"

@@ -21,9 +21,10 @@ from minivllm.cache.identity import CacheIdentity
 from minivllm.cache.manager import CacheManager
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
-from minivllm.cache.publication import POLICIES
+from minivllm.cache.publication import POLICIES as PUBLICATION
 from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
+from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment, check_components
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
@@ -35,8 +36,8 @@ from minivllm.stats import Counters
 class Engine:
     """Continuous batching over paged KV with prefix reuse.
 
-    `components` replaces parts by name ("page_pool", "prefix_index", "eviction", "publication"), each checked against
-    its protocol in minivllm/protocols.py.
+    `components` replaces parts by name ("page_pool", "prefix_index", "eviction", "publication", "flights"), each
+    checked against its protocol in minivllm/protocols.py.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class Engine:
         self.max_model_len = _max_model_len(self.config, loaded)
         self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.num_pages * self.page_size)
         self.counters = Counters()
-        self.manager = self._make_manager(check_components(components), clock)
+        chosen = self._choose_components(check_components(components))
+        self.manager = self._make_manager(chosen, clock)
         self._clock = clock
         self._scheduler = Scheduler(
             self.manager,
+            chosen["flights"],
             max_batched_tokens=self.config.max_batched_tokens,
             max_active_requests=self.config.max_active_requests,
             clock=clock,
@@ -71,18 +74,23 @@ class Engine:
         if self.config.debug_poison_pages:
             self.storage.poison(range(self.num_pages))
 
-    def _make_manager(self, parts: Mapping[str, Any], clock: Callable[[], float]) -> CacheManager:
+    def _choose_components(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The components that were given, and ours for the rest."""
         defaults: dict[str, Callable[[], Any]] = {
             "page_pool": lambda: RefCountedPagePool(self.num_pages),
             "prefix_index": lambda: ChainedPrefixIndex(self.page_size, self.identity.digest()),
             "eviction": TailFirstLRU,
-            "publication": POLICIES[self.config.publication],
+            "publication": PUBLICATION[self.config.publication],
+            "flights": lambda: FLIGHTS[self.config.single_flight](self.counters, self.page_size),
         }
-        chosen = {name: parts[name] if name in parts else make() for name, make in defaults.items()}
+        chosen = {name: given[name] if name in given else make() for name, make in defaults.items()}
         _require_size("page_pool", chosen["page_pool"], "num_pages", self.num_pages)
         _require_size("prefix_index", chosen["prefix_index"], "page_size", self.page_size)
+        return chosen
+
+    def _make_manager(self, chosen: Mapping[str, Any], clock: Callable[[], float]) -> CacheManager:
         return CacheManager(
-            **chosen,
+            **{name: component for name, component in chosen.items() if name != "flights"},
             page_size=self.page_size,
             prefix_cache=self.config.prefix_cache,
             prefix_ttl_s=self.config.prefix_ttl_s,
@@ -183,7 +191,7 @@ class Engine:
             "pages_cached": self.manager.num_cached_pages,
             "pages_free": self.manager.pool.num_free,
             "requests_running": len(self._scheduler.running),
-            "requests_waiting": len(self._scheduler.waiting),
+            "requests_waiting": self._scheduler.num_waiting,
         }
 
     def reset_prefix_cache(self, salt: str | None = None) -> int:
@@ -229,7 +237,9 @@ class Engine:
         logits = _rows(result, number)
         add_prompt_logprobs(request, work.start, logits)
         self._count(work)
-        self.manager.publish(request, Moment.COMPUTED)
+        self.manager.publish(request, Moment.COMPUTED, self._scheduler.must_publish(request))
+        if work.start < request.num_prompt_tokens <= work.end:
+            self._scheduler.prompt_computed(request)
         return self._add_token(request, logits[-1]) if work.samples else None
 
     def _add_token(self, request: Request, logits: np.ndarray) -> RequestOutput:
@@ -252,8 +262,8 @@ class Engine:
     def _forget(
         self, request: Request, reason: str, stop_reason: str | int | None = None, error: str | None = None
     ) -> RequestOutput:
-        self._scheduler.remove(request)
         self.manager.release(request)
+        self._scheduler.remove(request, completed=reason in ("stop", "length"))
         request.end(reason, self._clock(), stop_reason, error)
         del self._requests[request.request_id]
         return self._answers.pop(request.request_id).report()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from minivllm.config import ConfigError
+from minivllm.request import Request
 
 
 @runtime_checkable
@@ -115,11 +116,53 @@ class Publication(Protocol):
         ...
 
 
+@runtime_checkable
+class Flights(Protocol):
+    """Who waits for whom. Decides when a request may be computed, never what it answers.
+
+    Every request that may read the cache is announced by `arrive` and ends with exactly one `ended`.
+    """
+
+    goes_page_by_page: bool
+    """Whether pages of others may help a request that is under way, so that it looks again before every chunk."""
+
+    def arrive(self, request: Request) -> bool:
+        """Whether the request may be scheduled. False: it waits until another call returns its id."""
+        ...
+
+    def prompt_computed(self, request: Request) -> list[str]:
+        """The prompt of a request is computed and published as far as `must_publish` says; returns ids that go free."""
+        ...
+
+    def ended(self, request_id: str, completed: bool) -> list[str]:
+        """A request is over, `completed` unless it failed or was aborted; returns ids that may be scheduled now.
+
+        Raises `UnknownRequestError` for an id that never arrived or has ended before.
+        """
+        ...
+
+    def begin_step(self) -> None:
+        """Nothing is being computed: a new step is about to be scheduled."""
+        ...
+
+    def claim(self, request: Request, start: int, end: int) -> int:
+        """How far a request may compute its prompt tokens from `start` to `end` in this step.
+
+        What it may compute is its own until the step is over. Returns `start` when it has to wait.
+        """
+        ...
+
+    def must_publish(self, request: Request) -> int:
+        """Leading tokens of the computed ones that others wait for, whatever the publication policy says."""
+        ...
+
+
 COMPONENTS: dict[str, type] = {
     "page_pool": PagePool,
     "prefix_index": PrefixIndex,
     "eviction": Eviction,
     "publication": Publication,
+    "flights": Flights,
 }
 
 

@@ -122,6 +122,7 @@ class Request:
         self.params = params
         self.cache_salt = cache_salt
         self.arrived_at = arrived_at
+        self.arrival_number = 0
         self.token_ids = list(prompt_token_ids)
         self.num_prompt_tokens = len(self.token_ids)
         self.num_computed_tokens = 0

@@ -103,6 +103,30 @@ class CacheManager:
         self._count_lookup(request)
         return True
 
+    def restore_more(self, request: Request) -> None:
+        """Attach pages that others have published since, in the place of computing them.
+
+        page table   a  b  c'            c' is half computed; c and d have been published behind b
+        afterwards   a  b  c  d          c' is freed, c and d are shared; two pages less are computed
+        """
+        matched = self.match(request)
+        num_gained = len(matched) * self.page_size - request.num_computed_tokens
+        if num_gained <= 0:
+            return
+        for position in range(request.num_published_pages, len(matched)):
+            self._retain_page(matched[position])
+            if position < len(request.page_table):
+                own, request.page_table[position] = request.page_table[position], matched[position]
+                self._release_page(own)
+            else:
+                request.page_table.append(matched[position])
+                self._promised_pages[request.request_id] -= 1
+        request.num_published_pages = len(matched)
+        request.num_computed_tokens += num_gained
+        self.counters.hit_requests += request.metrics.cached_tokens == 0
+        self.counters.restored_tokens += num_gained
+        request.metrics.cached_tokens += num_gained
+
     def extend(self, request: Request, num_tokens: int) -> None:
         """Grow the page table until it covers `num_tokens` tokens, evicting cached pages if need be."""
         while len(request.page_table) < self.pages_for(num_tokens):
@@ -113,15 +137,17 @@ class CacheManager:
             request.page_table.append(self.pool.allocate())
             self._promised_pages[request.request_id] = promised - 1
 
-    def publish(self, request: Request, moment: Moment) -> None:
+    def publish(self, request: Request, moment: Moment, at_least: int = 0) -> None:
         """Make the computed pages findable that the publication policy allows at this moment.
 
         A request that may not read the cache publishes at its end alone: a page that was found under its key before
-        would replace its own, and it would attend to what it did not compute.
+        would replace its own, and it would attend to what it did not compute. `at_least` tokens become findable
+        whatever the policy says: somebody waits for them.
         """
         if not self.prefix_cache or (moment is Moment.COMPUTED and not request.reads_prefix_cache):
             return
         findable = self.publication.findable_tokens(moment, request.num_computed_tokens, request.num_prompt_tokens)
+        findable = max(findable, at_least)
         assert findable <= request.num_computed_tokens, (
             f"{findable} tokens published, {request.num_computed_tokens} computed"
         )

@@ -12,6 +12,15 @@ class OnFinish:
         return num_computed_tokens if moment is Moment.ENDED else 0
 
 
+class AfterPrefill:
+    """The prompt's pages when the whole prompt is computed, those of the answer when the request ends."""
+
+    def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
+        if moment is Moment.ENDED:
+            return num_computed_tokens
+        return num_prompt_tokens if num_computed_tokens >= num_prompt_tokens else 0
+
+
 class Incremental:
     """After every successful forward pass, each newly completed page."""
 
@@ -19,4 +28,8 @@ class Incremental:
         return num_computed_tokens
 
 
-POLICIES: dict[str, type[Publication]] = {"on_finish": OnFinish, "incremental": Incremental}
+POLICIES: dict[str, type[Publication]] = {
+    "on_finish": OnFinish,
+    "after_prefill": AfterPrefill,
+    "incremental": Incremental,
+}

@@ -18,6 +18,7 @@ from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES
 from minivllm.config import SamplingParams
+from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.protocols import Moment
 from minivllm.request import Request, RequestLimits
 from minivllm.scheduler import Scheduler, Work
@@ -91,6 +92,7 @@ class ToyEngine:
         num_pages: int = 8,
         page_size: int = 4,
         publication: str = "incremental",
+        single_flight: str = "off",
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
@@ -114,8 +116,10 @@ class ToyEngine:
             counters=self.counters,
             clock=self.clock,
         )
+        self.flights = FLIGHTS[single_flight](self.counters, page_size)
         self.scheduler = Scheduler(
             self.manager,
+            self.flights,
             max_batched_tokens=max_batched_tokens,
             max_active_requests=max_active_requests,
             clock=self.clock,
@@ -224,7 +228,9 @@ class ToyEngine:
             request.metrics.computed_tokens += item.num_tokens
         else:
             self.counters.decoded_tokens += item.num_tokens
-        self.manager.publish(request, Moment.COMPUTED)
+        self.manager.publish(request, Moment.COMPUTED, self.scheduler.must_publish(request))
+        if item.start < request.num_prompt_tokens <= item.end:
+            self.scheduler.prompt_computed(request)
         if item.samples:
             self._sample(request)
 
@@ -246,8 +252,8 @@ class ToyEngine:
         self._forget(request, reason)
 
     def _forget(self, request: Request, reason: str) -> None:
-        self.scheduler.remove(request)
         self.manager.release(request)
+        self.scheduler.remove(request, completed=reason in ("stop", "length"))
         request.end(reason, self.clock())
         self.requests.remove(request)
 

@@ -11,7 +11,9 @@ from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import Incremental, OnFinish
 from minivllm.config import ConfigError
+from minivllm.flights import PageFlights
 from minivllm.protocols import COMPONENTS, check_components, protocol_members
+from minivllm.stats import Counters
 from tests.control.driver import T, ToyEngine, oracle
 
 MEMBERS: dict[str, list[str]] = {
@@ -19,6 +21,7 @@ MEMBERS: dict[str, list[str]] = {
     "prefix_index": ["__contains__", "__len__", "insert", "lookup", "page_ids", "parent_of", "remove"],
     "eviction": ["__len__", "add", "pop_victim", "remove"],
     "publication": ["findable_tokens"],
+    "flights": ["arrive", "begin_step", "claim", "ended", "goes_page_by_page", "must_publish", "prompt_computed"],
 }
 
 OURS: dict[str, Any] = {
@@ -26,6 +29,7 @@ OURS: dict[str, Any] = {
     "prefix_index": ChainedPrefixIndex(4),
     "eviction": TailFirstLRU(),
     "publication": Incremental(),
+    "flights": PageFlights(Counters(), 4),
 }
 
 

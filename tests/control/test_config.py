@@ -33,7 +33,7 @@ BAD_ENGINE_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"prefix_ttl_s": float("nan")}, "prefix_ttl_s=nan is not a finite number"),
     ({"prefix_ttl_s": "5"}, "prefix_ttl_s='5' is not a finite number"),
     *(({name: "magic"}, f"{name}='magic' is not one of {', '.join(allowed)}") for name, allowed in CHOICES.items()),
-    ({"publication": None}, "publication=None is not one of on_finish, incremental"),
+    ({"publication": None}, "publication=None is not one of on_finish, after_prefill, incremental"),
 ]
 
 BAD_SAMPLING_SETTINGS: list[tuple[dict[str, Any], str]] = [
@@ -95,7 +95,7 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "prefix_cache": True,
         "prefix_ttl_s": None,
         "publication": "incremental",
-        "single_flight": "off",
+        "single_flight": "page",
         "scheduling": "fcfs",
         "admission": "reserve",
         "eviction": "lru",

@@ -71,16 +71,29 @@ class Walk:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("publication", "page_size", "chunk_tokens"),
-    [("incremental", 16, 24), ("on_finish", 16, 64), ("incremental", 4, 7)],
+    ("publication", "single_flight", "page_size", "chunk_tokens"),
+    [
+        ("incremental", "off", 16, 24),
+        ("on_finish", "off", 16, 64),
+        ("incremental", "page", 4, 7),
+        ("on_finish", "page", 16, 24),
+        ("after_prefill", "release_after_prefill", 16, 64),
+        ("incremental", "release_on_finish", 4, 16),
+    ],
 )
 def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_every_step(
-    tiny: LoadedModel, tiny_oracle: Oracle, publication: str, page_size: int, chunk_tokens: int
+    tiny: LoadedModel,
+    tiny_oracle: Oracle,
+    publication: str,
+    single_flight: str,
+    page_size: int,
+    chunk_tokens: int,
 ) -> None:
     config = EngineConfig(
         num_pages=10 * 16 // page_size,
         page_size=page_size,
         publication=publication,
+        single_flight=single_flight,
         max_batched_tokens=chunk_tokens,
         max_active_requests=4,
         debug_poison_pages=True,

@@ -101,7 +101,7 @@ def test_a_cancel_before_prefill_ends_keeps_what_was_published_and_frees_the_res
 def test_two_cold_requests_in_one_step_compute_the_shared_pages_twice_and_keep_them_once(
     make_llm: MakeLLM, tiny_oracle: Oracle
 ) -> None:
-    llm = make_llm(max_batched_tokens=128)
+    llm = make_llm(max_batched_tokens=128, single_flight="off")
     outputs = llm.generate([[*tokens(40), 1], [*tokens(40), 2]], greedy(4))
     assert [output.metrics.cached_tokens for output in outputs] == [0, 0]
     assert llm.stats()["published_tokens"] == 32
@@ -112,7 +112,7 @@ def test_two_cold_requests_in_one_step_compute_the_shared_pages_twice_and_keep_t
 def test_a_duplicate_page_is_replaced_in_its_owners_table_before_it_is_freed(
     make_llm: MakeLLM, tiny_oracle: Oracle
 ) -> None:
-    llm = make_llm(num_pages=6, max_batched_tokens=8)
+    llm = make_llm(num_pages=6, max_batched_tokens=8, single_flight="off")
     first, second = (llm.engine.add_request(tokens(32), greedy(count)) for count in (1, 21))
     outputs = {}
     third = ""
