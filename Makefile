@@ -48,7 +48,7 @@ test: lint ## everything that CI runs
 		$(BIN)/python -m pytest tests notebooks/00_first_measurement.ipynb --nbval --nbval-cell-timeout=100
 
 lab: setup ## open JupyterLab on the first notebook
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --notebook-dir=. \
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --notebook-dir=. \
 		--LabApp.default_url=/lab/tree/notebooks/00_first_measurement.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(JUPYTER_FLAGS)
 

@@ -116,7 +116,7 @@ class Labbook:
                 return file.read()
         except FileNotFoundError:
             raise LabbookError(
-                f"there is no lab notebook at {self.path}: measure something first, "
+                f"there is no labbook at {self.path}: measure something first, "
                 "or name the file with --labbook or LABBOOK"
             ) from None
         except OSError as error:

@@ -1,4 +1,4 @@
-"""`labbook`: append to the lab notebook, list its records, show one, draw one."""
+"""`labbook`: append to the labbook, list its records, show one, draw one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="labbook", description="The lab notebook: a Markdown file with records.")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
-        "--labbook", type=Path, default=default_path(), metavar="FILE", help="the notebook (LABBOOK, else labbook.md)"
+        "--labbook", type=Path, default=default_path(), metavar="FILE", help="the labbook (LABBOOK, else labbook.md)"
     )
     shared.add_argument("--json", action="store_true", help="print JSON instead of text")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
     plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records")
     plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
-    plot.add_argument("--out", type=Path, default=Path("labbook.png"), metavar="FILE", help="a .png file (labbook.png)")
+    plot.add_argument("--out", type=Path, metavar="FILE", help="a .png file (its record's number in labbook-figures)")
     plot.set_defaults(run=_plot)
     return parser
 
@@ -98,10 +98,19 @@ def _plot(options: argparse.Namespace) -> int:
     from labbook.figures import cold_warm_bars
 
     reading = _read(options.labbook)
-    drawn = cold_warm_bars([_numbered(reading, number) for number in options.numbers], options.out)
-    told = {"figure": str(options.out), "sentence": drawn.sentence, "caption": drawn.caption}
-    print(json.dumps(told) if options.json else f"figure {options.out}: {drawn.sentence}\n{drawn.caption}")
+    records = [_numbered(reading, number) for number in options.numbers]
+    out = options.out or _figure_path(options.labbook, [reading.records.index(record) + 1 for record in records])
+    drawn = cold_warm_bars(records, out)
+    told = {"figure": str(out), "sentence": drawn.sentence, "caption": drawn.caption}
+    print(json.dumps(told) if options.json else f"figure {out}: {drawn.sentence}\n{drawn.caption}")
     return DONE
+
+
+def _figure_path(labbook: Path, numbers: Sequence[int]) -> Path:
+    """Beside the labbook, where `make measure` puts its figures, named after the records."""
+    folder = labbook.parent / "labbook-figures"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{'-'.join(f'{number:03}' for number in numbers)}.png"
 
 
 def _read(path: Path) -> Reading:
@@ -118,16 +127,19 @@ def _numbered(reading: Reading, text: str) -> Record:
     except ValueError:
         raise UsageError(f"{text!r} is no record number: see `labbook list`") from None
     if not count:
-        raise LabbookError("the lab notebook holds no record yet")
+        raise LabbookError("the labbook holds no record yet")
     if number == 0 or abs(number) > count:
-        raise UsageError(f"there is no record {number}: the notebook has {count}, numbered from 1")
+        raise UsageError(f"there is no record {number}: the labbook has {count}, numbered from 1")
     return reading.records[number - 1 if number > 0 else number]
 
 
 def _row(number: int, record: Record) -> str:
     ratio = record.get("warm_over_cold")
     shown_ratio = f"warm/cold {ratio:.3f}" if isinstance(ratio, int | float) else ""
-    fields = [str(record.get(name) or "") for name in ("recorded_at", "lab", "label", "engine", "model")]
+    fields = [
+        str(record.get(name) or "")
+        for name in ("recorded_at", "lab", "experiment", "label", "topic", "engine", "model")
+    ]
     fields += [shown_ratio, str(record.get("verdict") or "")]
     return f"{number:>4}  " + "  ".join(text for text in fields if text)
 

@@ -1,7 +1,5 @@
 """`python -m minivllm`: the same as the `minivllm` command."""
 
-import sys
+from minivllm.cli import run
 
-from minivllm.cli import main
-
-sys.exit(main())
+run()

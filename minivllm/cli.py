@@ -6,17 +6,17 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
+from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
 from minivllm.request import RequestError
 from minivllm.server.flags import add_engine_flags, engine_config
 
 if TYPE_CHECKING:
     from minivllm.engine import Engine
 
-DEFAULT_MODEL = "smollm2-135m"
 FAILED, WRONG_USAGE = 1, 2
 
 
@@ -32,6 +32,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: install the extra 'engine' (make setup does)", FAILED)
+
+
+def run() -> NoReturn:
+    """The console script. Leaves without the interpreter's own clean-up.
+
+    MLX has thread-local destructors that ask for the GIL after Python's `join()` has returned; an interpreter that is
+    being finalized answers by ending the thread, which aborts the process (seen on CPython 3.11 after Ctrl-C).
+    """
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,7 +90,7 @@ def _add_generate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    known = "a registered name, a folder in MLX or Hugging Face layout, a .gguf file, or a Hub id"
+    known = f"{', '.join(REGISTRY)}, a folder in MLX or Hugging Face layout, a .gguf file, or a Hub id"
     parser.add_argument("--model", default=DEFAULT_MODEL, metavar="NAME", help=f"{known} (default: %(default)s)")
 
 
@@ -139,4 +151,4 @@ def _fail(message: str, status: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -148,7 +148,7 @@ class Engine:
             result = self._runner.forward(work)
         except Exception as error:
             return [self._fail(item.request, f"the forward pass failed: {error}") for item in work]
-        outputs = [self._advance(item, number, result) for number, item in enumerate(work)]
+        outputs = [self._advance(item, place, result) for place, item in enumerate(work)]
         return [output for output in outputs if output is not None]
 
     def abort(self, request_id: str) -> RequestOutput | None:
@@ -229,18 +229,18 @@ class Engine:
         self.storage.values.clear()
         mx.clear_cache()
 
-    def _advance(self, work: Work, number: int, result: ForwardResult) -> RequestOutput | None:
+    def _advance(self, work: Work, place: int, result: ForwardResult) -> RequestOutput | None:
         """Account for computed work, publish, and sample if it reached the last known token. None: no news."""
         request = work.request
-        if not result.is_finite[number]:
+        if not result.is_finite[place]:
             return self._fail(request, "the model's numbers are not finite (NaN or infinity) for this request")
-        logits = _rows(result, number)
+        logits = _rows(result, place)
         add_prompt_logprobs(request, work.start, logits)
         self._count(work)
         self.manager.publish(request, Moment.COMPUTED, self._scheduler.must_publish(request))
         if work.start < request.num_prompt_tokens <= work.end:
             self._scheduler.prompt_computed(request)
-        return self._add_token(request, logits[-1]) if work.samples else None
+        return self._add_token(request, logits[-1]) if work.gives_next_token else None
 
     def _add_token(self, request: Request, logits: np.ndarray) -> RequestOutput:
         answer = self._answers[request.request_id]
@@ -316,8 +316,8 @@ class Engine:
         return [self._fail(request, f"{request.max_kv_tokens} tokens do not fit the idle page pool: {self.stats()}")]
 
 
-def _rows(result: ForwardResult, number: int) -> np.ndarray:
-    rows = result.logit_rows[number]
+def _rows(result: ForwardResult, place: int) -> np.ndarray:
+    rows = result.logit_rows[place]
     if result.logits is None or len(rows) == 0:
         return np.empty((0, 0), np.float32)
     return np.array(result.logits[rows.start : rows.stop])

@@ -105,6 +105,10 @@ class RequestOutput:
 class Request:
     """State of one request. In a step the scheduler, the manager and the engine change it, in this order.
 
+    `num_computed_tokens` counts the tokens whose KV is in pages, restored ones included; what this request computed
+    itself is `metrics.computed_tokens`. `num_published_pages` counts leading pages that can be found, restored ones
+    included; what it made findable itself is `metrics.published_tokens`.
+
     token_ids    [ prompt ........................ | generated ... ]
     computed     [ restored | computed ......... ]   KV is in the pages of `page_table`
                                                 ^ num_computed_tokens
@@ -170,6 +174,7 @@ class Request:
 
     @property
     def reads_prefix_cache(self) -> bool:
+        """False when asked not to, and for prompt log probabilities: tokens that are skipped have no logits."""
         return self.may_read_cache and self.params.prompt_logprobs is None
 
     @property

@@ -63,7 +63,7 @@ def _logit_rows(work: Sequence[Work], plan: Plan) -> tuple[tuple[range, ...], li
     wanted: list[int] = []
     ranges = []
     for item, rows in zip(work, plan.row_ranges, strict=True):
-        own = rows if item.request.wants_all_logits else rows[-1:] if item.samples else rows[:0]
+        own = rows if item.request.wants_all_logits else rows[-1:] if item.gives_next_token else rows[:0]
         ranges.append(range(len(wanted), len(wanted) + len(own)))
         wanted.extend(own)
     return tuple(ranges), wanted

@@ -1,6 +1,6 @@
 """Who runs in this step. Reads as policy; the books are the manager's, who waits for whom is the flights' affair.
 
-Decode first: every running sequence gets its next token. What is left of the token budget goes to prefill, in the
+Decode first: every running request gets its next token. What is left of the token budget goes to prefill, in the
 order of arrival, long prompts in chunks; both share one forward pass. Then waiting requests are admitted, first come
 first served: a request that does not fit yet waits for pages and everyone behind it waits too, so nobody starves. A
 request that waits for another's pages is passed over and holds up nobody.
@@ -34,7 +34,7 @@ class Work:
         return self.request.token_ids[self.start : self.end]
 
     @property
-    def samples(self) -> bool:
+    def gives_next_token(self) -> bool:
         """Whether this work computes the last known token, so that its logits give the next one."""
         return self.end == len(self.request.token_ids)
 
@@ -97,7 +97,7 @@ class Scheduler:
         self._flights.begin_step()
         decoding = [request for request in self.running if not request.is_prefilling]
         work = [Work(request, request.num_computed_tokens, request.num_computed_tokens + 1) for request in decoding]
-        budget = self._max_batched_tokens - len(work)
+        budget = self._max_batched_tokens - len(work)  # may be 0 or less: decode comes first, whatever it takes
         for request in [request for request in self.running if request.is_prefilling]:
             if budget > 0:
                 budget -= self._add_chunk(work, request, budget)

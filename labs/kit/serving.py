@@ -62,9 +62,7 @@ def running_server(
         server.stop()
 
 
-def start_server(
-    model: str | None, base_url: str = "", flags: Sequence[str] = (), *, is_quiet: bool = False
-) -> Server:
+def start_server(model: str | None, base_url: str = "", flags: Sequence[str] = (), *, is_quiet: bool = False) -> Server:
     """The server at `base_url`, or the mini engine with `model` and `flags` on a free loopback port.
 
     Returns when it can answer; what the engine says meanwhile goes to standard error, unless `is_quiet`. It ends with

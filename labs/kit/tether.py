@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from typing import NoReturn
 
 STOP_TIMEOUT_S = 5.0
 
@@ -24,12 +25,12 @@ def end_with_starter() -> None:
     os._exit(1)
 
 
-def main() -> int:
+def main() -> NoReturn:
     threading.Thread(target=end_with_starter, name="tether", daemon=True).start()
-    from minivllm.cli import main as minivllm
+    from minivllm.cli import run
 
-    return minivllm(sys.argv[1:])
+    run()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

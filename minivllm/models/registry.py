@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -70,8 +71,12 @@ def resolve(name: str) -> Path:
         return _converted(path)
     if _HUB_ID.fullmatch(name):
         return _hub(name)()
+    if "/" in name or name.startswith("."):
+        raise ModelError(f"model {name!r}: there is no folder {path.absolute()}, and it is no Hub id (owner/name)")
+    near = difflib.get_close_matches(name, REGISTRY, n=1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
     raise ModelError(
-        f"model {name!r} is not known: use {', '.join(REGISTRY)}, a folder in MLX or Hugging Face layout, "
+        f"model {name!r} is not known{meant}: use {', '.join(REGISTRY)}, a folder in MLX or Hugging Face layout, "
         "a .gguf file, or a Hub id (owner/name)"
     )
 

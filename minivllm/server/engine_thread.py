@@ -139,8 +139,9 @@ class EngineThread:
             engine.close()
         except BaseException as error:  # whatever it was, clients and /health must hear of it
             expected = isinstance(error, (ModelError, ConfigError))
-            logger.error("the engine thread died", exc_info=None if expected else error)
-            self._close(Health("dead", f"{type(error).__name__}: {error}"))
+            if not expected:
+                logger.error("the engine thread died", exc_info=error)
+            self._close(Health("dead", str(error) if expected else f"{type(error).__name__}: {error}"))
             self._on_death(self.health)
 
     def _become_ready(self, engine: Engine) -> None:

@@ -111,7 +111,8 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         asked = f"{request.method} {request.url.path}"
         if error.status_code == 404:
-            return ApiError(404, f"there is no route {asked}", code="route_not_found").response()
+            routes = "/v1/chat/completions, /v1/completions, /v1/models, /tokenize, /metrics, /health"
+            return ApiError(404, f"there is no route {asked}; there are {routes}", code="route_not_found").response()
         if error.status_code == 405:
             allowed = (error.headers or {}).get("Allow", "another method")
             message = f"{asked} is not allowed: use {allowed}"

@@ -105,6 +105,8 @@ def _explain(error: ValidationError, known: Collection[str]) -> ApiError:
         return unknown_field(where, known)
     if fault["type"] == "missing":
         return ApiError(400, f"{where} is required", code="missing_parameter", param=param)
+    if fault["type"] in ("too_short", "string_too_short"):
+        return ApiError(400, f"{where} is empty: give at least one", code="invalid_value", param=param)
     reason = fault["msg"].removeprefix("Value error, ")
     value = "" if fault["type"] == "value_error" else f" (got {fault['input']!r:.80})"
     return ApiError(400, f"{where}: {reason}{value}", code="invalid_value", param=param)

@@ -40,6 +40,8 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=help_text)
             continue
         choices = CHOICES.get(field.name)
+        if choices is not None and len(choices) == 1:
+            help_text += "; the only one so far"
         metavar = None if choices else "SECONDS" if field.name.endswith("_s") else "NUMBER"
         group.add_argument(flag, type=kind, choices=choices, default=field.default, metavar=metavar, help=help_text)
 

@@ -33,7 +33,7 @@ COUNTERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ("restored_tokens", "computed_prefill_tokens"),
     ),
     "generation_tokens": ("Tokens generated.", ("generated_tokens",)),
-    "evicted_tokens": ("Tokens whose published pages were evicted.", ("evicted_tokens",)),
+    "evicted_tokens": ("Tokens whose cached pages were evicted for room or expired.", ("evicted_tokens",)),
 }
 """Metric name without prefix and `_total`, its help, and the entries of `EngineThread.stats` in it."""
 

@@ -112,6 +112,7 @@ def _end(engine: EngineThread) -> int:
     if engine.facts is None and engine.health.state == "dead":
         print(f"minivllm: the model cannot be served: {engine.health.reason}", file=sys.stderr, flush=True)
         return 1
+    print("minivllm: stopped", file=sys.stderr, flush=True)
     return 0
 
 

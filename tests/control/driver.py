@@ -231,7 +231,7 @@ class ToyEngine:
         self.manager.publish(request, Moment.COMPUTED, self.scheduler.must_publish(request))
         if item.start < request.num_prompt_tokens <= item.end:
             self.scheduler.prompt_computed(request)
-        if item.samples:
+        if item.gives_next_token:
             self._sample(request)
 
     def _sample(self, request: Request) -> None:

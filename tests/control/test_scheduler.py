@@ -43,11 +43,11 @@ def test_only_the_work_that_reaches_the_last_known_token_samples() -> None:
     engine = ToyEngine(page_size=4, max_batched_tokens=5)
     request = engine.submit(T(9), 2)
     engine.step()
-    assert [item.samples for item in engine.work] == [False]
+    assert [item.gives_next_token for item in engine.work] == [False]
     assert engine.work[0].token_ids == T(5)
     assert request.num_output_tokens == 0
     work = engine.scheduler.schedule()
-    assert [item.samples for item in work] == [True]
+    assert [item.gives_next_token for item in work] == [True]
 
 
 def test_a_restored_request_starts_behind_what_it_restored() -> None:

@@ -144,7 +144,7 @@ def test_places_that_cannot_hold_a_notebook_are_refused_by_name(tmp_path: Path) 
         Labbook(tmp_path / "missing" / "labbook.md").append({"id": 1})
     with pytest.raises(LabbookError, match="is a folder"):
         Labbook(tmp_path).append({"id": 1})
-    with pytest.raises(LabbookError, match="there is no lab notebook at"):
+    with pytest.raises(LabbookError, match="there is no labbook at"):
         Labbook(tmp_path / "none.md").records()
 
 

@@ -223,8 +223,8 @@ def test_broken_lines_are_told_on_standard_error_and_cost_nothing_else(book, cap
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (["list"], 1, "there is no lab notebook at"),
-        (["show"], 1, "there is no lab notebook at"),
+        (["list"], 1, "there is no labbook at"),
+        (["show"], 1, "there is no labbook at"),
     ],
 )
 def test_without_a_notebook_there_is_a_message(arguments, status, said, book, capsys) -> None:

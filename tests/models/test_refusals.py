@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from minivllm.backend import mx
 from minivllm.models.errors import ModelError
 from minivllm.models.loading import load_model
+from minivllm.models.registry import resolve
 from minivllm.models.spec import ModelSpec
 from tests.models.folders import change_config, config_of, random_weights, save_weights, write_folder
 
@@ -136,7 +138,7 @@ def test_more_tokens_than_embeddings_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_what_would_be_right() -> None:
-    with pytest.raises(ModelError, match=r"'smollm3' is not known: use smollm2-135m, tiny"):
+    with pytest.raises(ModelError, match=r"'smollm3' is not known .*: use smollm2-135m, tiny"):
         load_model("smollm3")
 
 
@@ -156,3 +158,13 @@ def test_the_weights_id_is_remembered_but_not_for_changed_files(folder: Path, ow
     assert json.loads((own_home / "file-digests.json").read_text())["values"]
     save_weights(folder, random_weights(config_of("llama"), seed=5))
     assert load_model(str(folder)).weights_id != before
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest_one() -> None:
+    with pytest.raises(ModelError, match=r"did you mean 'smollm2-135m'\?"):
+        resolve("smollm-135m")
+
+
+def test_a_mistyped_folder_is_named_with_its_whole_path(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=re.escape(f"there is no folder {tmp_path / 'nofolder'}")):
+        resolve(str(tmp_path / "nofolder"))

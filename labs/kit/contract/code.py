@@ -11,9 +11,7 @@ from nbformat import NotebookNode
 from labs.kit.contract.cells import IGNORE_MARKER, code_cells, name_of, prose_cells, syntax_tree, tagged
 from labs.kit.parameters import NAMES
 
-_FROM_ELSEWHERE = re.compile(
-    r"!\[[^\]]*\]\(\s*https?:|<(?:img|iframe|link)\b[^>]*https?:|<script", re.IGNORECASE
-)
+_FROM_ELSEWHERE = re.compile(r"!\[[^\]]*\]\(\s*https?:|<(?:img|iframe|link)\b[^>]*https?:|<script", re.IGNORECASE)
 _ABSOLUTE_PATH = re.compile(r"""["'](?:/(?:home|root|Users|tmp|work|var|opt|etc|mnt)\b|[A-Z]:\\)""")
 _OPENS_A_FILE = {"open", "read_text", "write_text"}
 
