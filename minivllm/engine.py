@@ -65,6 +65,7 @@ class Engine:
             chosen["flights"],
             max_batched_tokens=self.config.max_batched_tokens,
             max_active_requests=self.config.max_active_requests,
+            scheduling=self.config.scheduling,
             clock=clock,
         )
         self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, self.kv_dtype)

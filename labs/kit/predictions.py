@@ -11,6 +11,8 @@ from typing import Any, Literal, get_args
 Direction = Literal["smaller", "same", "larger"]
 Word = Literal["supported", "refuted", "inconclusive"]
 
+RIGHT_BELOW_FACTOR = 1.1
+
 
 class PredictionError(ValueError):
     """A prediction that cannot be judged; the message says what to change."""
@@ -96,9 +98,16 @@ class Outcome:
         said = self.prediction
         return (
             f"{said.topic}: {self.verdict}. You said {said.direction}, about {said.ratio:g} of the baseline. "
-            f"It was {self.ratio:.2f} (single pairs {self.low:.2f} to {self.high:.2f})"
-            + (f", so your size was off by a factor of {self.off_by_factor:.1f}." if self.ratio else ".")
+            f"It was {self.ratio:.2f} (single pairs {self.low:.2f} to {self.high:.2f})" + self._about_the_size
         )
+
+    @property
+    def _about_the_size(self) -> str:
+        if not self.ratio:
+            return "."
+        if self.off_by_factor < RIGHT_BELOW_FACTOR:
+            return ", so your size was right."
+        return f", so your size was off by a factor of {self.off_by_factor:.1f}."
 
     def as_dict(self) -> dict[str, Any]:
         """The fields for a record: the prediction's own, and what was measured."""

@@ -93,6 +93,7 @@ class ToyEngine:
         page_size: int = 4,
         publication: str = "incremental",
         single_flight: str = "off",
+        scheduling: str = "fcfs",
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
@@ -122,6 +123,7 @@ class ToyEngine:
             self.flights,
             max_batched_tokens=max_batched_tokens,
             max_active_requests=max_active_requests,
+            scheduling=scheduling,
             clock=self.clock,
         )
         self.limits = RequestLimits(vocab_size=1000, max_model_len=10_000, pool_tokens=num_pages * page_size)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minivllm.request import ContextLengthExceededError, Status
+from minivllm.request import ContextLengthExceededError, Request, Status
+from minivllm.scheduler import AGE_LIMIT_STEPS
 from tests.control.driver import T, ToyEngine, oracle
 
 
@@ -207,3 +208,48 @@ def test_the_time_in_the_queue_and_the_timeline_are_of_the_given_clock() -> None
     assert waiting.metrics.queue_s == 5.0
     assert [(event.name, event.at_s) for event in waiting.metrics.events] == [("admitted", 5.0), ("ended:length", 5.0)]
     assert waiting.metrics.e2e_s == 5.0
+
+
+def admitted(toy: ToyEngine, request: Request) -> bool:
+    return request in toy.scheduler.running or request not in toy.requests
+
+
+def test_shortest_prefill_admits_what_has_least_left_to_compute() -> None:
+    toy = ToyEngine(num_pages=40, scheduling="shortest_prefill", max_batched_tokens=4, max_active_requests=1)
+    toy.ask(T(24))
+    toy.submit([90, 91, 92, 93], 2)
+    toy.step()
+    long, short, nearly_cached = toy.submit(range(300, 316)), toy.submit(range(200, 206)), toy.submit([*T(24), 7])
+    order = []
+    while toy.requests:
+        toy.step()
+        order += [
+            request for request in (long, short, nearly_cached) if admitted(toy, request) and request not in order
+        ]
+    assert order == [nearly_cached, short, long]
+
+
+def test_longest_prefix_admits_what_restores_most() -> None:
+    toy = ToyEngine(num_pages=40, scheduling="longest_prefix", max_batched_tokens=64, max_active_requests=1)
+    toy.ask(T(24))
+    toy.submit([90, 91, 92, 93], 2)
+    toy.step()
+    nothing, some, most = toy.submit([80, 81]), toy.submit([*T(8), 80]), toy.submit([*T(20), *range(300, 340)])
+    order = []
+    while toy.requests:
+        toy.step()
+        order += [request for request in (nothing, some, most) if admitted(toy, request) and request not in order]
+    assert order == [most, some, nothing]
+
+
+@pytest.mark.parametrize("scheduling", ["shortest_prefill", "longest_prefix"])
+def test_a_request_that_others_always_overtake_is_admitted_at_the_age_limit(scheduling: str) -> None:
+    toy = ToyEngine(num_pages=40, scheduling=scheduling, max_batched_tokens=64, max_active_requests=1)
+    toy.ask(T(8))
+    unlucky = toy.submit(range(300, 360))
+    num_steps = 0
+    while unlucky in toy.requests:
+        toy.submit([*T(8), 90])
+        toy.step()
+        num_steps += 1
+    assert AGE_LIMIT_STEPS <= num_steps <= AGE_LIMIT_STEPS + 2
