@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 GIB = 1024**3
+
+# Every generated token is compared with all of them, in the engine's own time.
+MAX_STOP_STRINGS = 64
+MAX_STOP_TOKEN_IDS = 1024
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "publication": ("on_finish", "after_prefill", "incremental"),
@@ -158,6 +162,11 @@ def _require_whole(name: str, value: Any, at_least: int) -> None:
         raise ConfigError(f"{name}={value} must be at least {at_least}")
 
 
+def _require_few(name: str, values: Sequence[object], at_most: int) -> None:
+    if len(values) > at_most:
+        raise ConfigError(f"{name} has {len(values)} entries: give at most {at_most}")
+
+
 def _require_number(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ConfigError(f"{name}={value!r} is not a finite number")
@@ -178,6 +187,7 @@ def _require_truth(name: str, value: Any) -> None:
 
 def _stop_strings(stop: Any) -> tuple[str, ...]:
     strings = (stop,) if isinstance(stop, str) else _listed("stop", stop)
+    _require_few("stop", strings, MAX_STOP_STRINGS)
     for text in strings:
         if not isinstance(text, str) or not text:
             raise ConfigError(f"stop={text!r} is not a string of at least one character")
@@ -186,6 +196,7 @@ def _stop_strings(stop: Any) -> tuple[str, ...]:
 
 def _whole_tuple(name: str, values: Any) -> tuple[int, ...]:
     numbers = _listed(name, values)
+    _require_few(name, numbers, MAX_STOP_TOKEN_IDS)
     for value in numbers:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigError(f"{name} holds {value!r}, which is not a token id")

@@ -23,7 +23,7 @@ from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES as PUBLICATION
 from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
-from minivllm.config import ConfigError, EngineConfig, SamplingParams
+from minivllm.config import GIB, ConfigError, EngineConfig, SamplingParams, physical_memory_bytes
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment, check_components
@@ -54,6 +54,7 @@ class Engine:
         self.identity = _identity(loaded, self.config, self.kv_dtype)
         self.bytes_per_page = bytes_per_page(loaded.spec, self.page_size, self.kv_dtype)
         self.num_pages = self.config.resolve_num_pages(self.bytes_per_page)
+        _require_memory(self.num_pages, self.bytes_per_page)
         self.max_model_len = _max_model_len(self.config, loaded)
         self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.num_pages * self.page_size)
         self.counters = Counters()
@@ -329,6 +330,15 @@ def _require_size(name: str, component: Any, attribute: str, expected: int) -> N
     actual = getattr(component, attribute, expected)
     if actual != expected:
         raise ConfigError(f"components[{name!r}] has {attribute}={actual}, the engine {expected}: make them equal")
+
+
+def _require_memory(num_pages: int, bytes_per_page: int) -> None:
+    needed, there = num_pages * bytes_per_page, physical_memory_bytes()
+    if needed > there:
+        raise ConfigError(
+            f"num_pages={num_pages} of {bytes_per_page} bytes need {needed / GIB:.1f} GiB, this machine has "
+            f"{there / GIB:.1f} GiB: give fewer pages"
+        )
 
 
 def _max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:

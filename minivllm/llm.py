@@ -90,7 +90,7 @@ class LLM:
         self.engine.close()
 
     def _encode(self, prompt: Prompt) -> list[int]:
-        return self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        return self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(_plain(prompt))
 
     def _run(self, request_ids: list[str], progress: bool) -> list[RequestOutput]:
         ended: dict[str, RequestOutput] = {}
@@ -108,7 +108,13 @@ class LLM:
         return [ended[request_id] for request_id in request_ids]
 
 
+def _plain(values: Any) -> Any:
+    """Arrays of NumPy or MLX as lists of whole numbers; everything else as it is."""
+    return values.tolist() if hasattr(values, "tolist") else values
+
+
 def _as_list(prompts: Prompt | Sequence[Prompt]) -> list[Prompt]:
+    prompts = _plain(prompts)
     if isinstance(prompts, str):
         return [prompts]
     if prompts and isinstance(prompts[0], int):

@@ -7,6 +7,9 @@ import numpy as np
 from minivllm.config import SamplingParams
 from minivllm.request import TokenLogprobs
 
+NUCLEUS_FIRST_LOOK = 1024
+"""Tokens that are looked at first for `top_p`; nearly always they hold it."""
+
 
 class Sampler:
     """Draws the tokens of one request. With a seed the draws depend on nothing but the logits and the seed."""
@@ -28,17 +31,30 @@ class Sampler:
         return int(min(drawn, np.flatnonzero(probabilities)[-1]))
 
 
-def log_softmax(logits: np.ndarray) -> np.ndarray:
-    """Natural log probabilities, float64 [..., vocabulary]."""
-    shifted = logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-
-
 def token_logprobs(logits: np.ndarray, token_id: int, num_alternatives: int) -> TokenLogprobs:
-    """The log probability of one token and of the `num_alternatives` most probable ones, best first."""
-    logprobs = log_softmax(logits)
-    best = np.argsort(-logprobs, kind="stable")[:num_alternatives]
-    return TokenLogprobs(token_id, float(logprobs[token_id]), tuple((int(i), float(logprobs[i])) for i in best))
+    """The natural log probability of one token and of the `num_alternatives` most probable ones, best first."""
+    shifted = logits - logits.max()
+    log_total = np.log(np.exp(shifted).sum(dtype=np.float64))
+    best = _best_first(shifted, num_alternatives)
+    return TokenLogprobs(
+        token_id,
+        float(shifted[token_id] - log_total),
+        tuple((int(i), float(shifted[i] - log_total)) for i in best),
+    )
+
+
+def _best_first(values: np.ndarray, count: int) -> np.ndarray:
+    """Indexes of the `count` largest values, the largest first, of equal ones the lowest index first.
+
+    Only what may be among them is sorted: a vocabulary is long, and this runs for every token.
+    """
+    if count <= 0:
+        return np.empty(0, np.int64)
+    if count >= len(values):
+        return np.argsort(-values, kind="stable")
+    smallest_wanted = np.partition(values, len(values) - count)[len(values) - count]
+    candidates = np.flatnonzero(values >= smallest_wanted)
+    return candidates[np.argsort(-values[candidates], kind="stable")][:count]
 
 
 def _softmax(scaled: np.ndarray) -> np.ndarray:
@@ -51,7 +67,9 @@ def _nucleus(probabilities: np.ndarray, top_p: float) -> np.ndarray:
     """Keep the smallest set of most probable tokens whose probability reaches `top_p`; the first is always kept."""
     if top_p >= 1:
         return probabilities
-    order = np.argsort(-probabilities, kind="stable")
+    order = _best_first(probabilities, NUCLEUS_FIRST_LOOK)
+    if probabilities[order].sum() < top_p:
+        order = _best_first(probabilities, len(probabilities))
     before = np.cumsum(probabilities[order]) - probabilities[order]
     kept = np.zeros_like(probabilities)
     kept[order[before < top_p]] = probabilities[order[before < top_p]]

@@ -172,3 +172,15 @@ def test_without_a_size_the_pool_is_a_quarter_of_memory_and_at_most_two_gib(
     monkeypatch.setattr(config_module, "physical_memory_bytes", lambda: memory_bytes)
     assert default_kv_cache_bytes() == right
     assert EngineConfig().resolve_num_pages(bytes_per_page=1024) == right // 1024
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"stop": ["x"] * 65}, "stop has 65 entries: give at most 64"),
+        ({"stop_token_ids": range(1025)}, "stop_token_ids has 1025 entries: give at most 1024"),
+    ],
+)
+def test_what_would_be_compared_with_every_token_is_limited(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        SamplingParams(**settings)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minivllm.config import SamplingParams
-from minivllm.sampling import Sampler, log_softmax, token_logprobs
+from minivllm.sampling import Sampler, token_logprobs
 
 LOGITS = np.log(np.array([0.5, 0.25, 0.15, 0.1], np.float32))
 
@@ -113,9 +113,9 @@ def test_large_logits_do_not_overflow() -> None:
         assert set(draws(SamplingParams(seed=1), 200, logits)) == {0, 1}
 
 
-def test_log_probabilities_are_natural_and_sum_to_one() -> None:
-    logprobs = log_softmax(np.array([[1000.0, 1000.0], [0.0, math.log(3)]], np.float32))
-    assert np.allclose(np.exp(logprobs), [[0.5, 0.5], [0.25, 0.75]], atol=1e-7)
+def test_log_probabilities_are_natural_and_do_not_overflow() -> None:
+    assert token_logprobs(np.array([1000.0, 1000.0], np.float32), 0, 0).logprob == pytest.approx(math.log(0.5))
+    assert token_logprobs(np.array([0.0, math.log(3)], np.float32), 1, 0).logprob == pytest.approx(math.log(0.75))
 
 
 def test_the_alternatives_are_the_best_ones_best_first_and_ties_by_id() -> None:
@@ -130,3 +130,10 @@ def test_no_alternatives_asked_for_still_shows_the_token_itself() -> None:
     shown = token_logprobs(np.zeros(4, np.float32), token_id=2, num_alternatives=0)
     assert (shown.token_id, shown.top) == (2, ())
     assert shown.logprob == pytest.approx(math.log(0.25))
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 50, 100, 200])
+def test_the_best_alternatives_are_those_of_a_full_sort(count: int) -> None:
+    logits = np.random.default_rng(count).integers(0, 20, 100).astype(np.float32)  # with many ties
+    expected = np.argsort(-logits, kind="stable")[:count]
+    assert [token_id for token_id, _ in token_logprobs(logits, 0, count).top] == expected.tolist()

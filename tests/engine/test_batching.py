@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from minivllm import LLM, EngineConfig, SamplingParams
@@ -211,3 +212,15 @@ def test_a_salt_that_is_not_a_string_is_refused_before_it_can_stop_the_engine(ma
     with pytest.raises(RequestError, match="cache_salt=5"):
         llm.engine.add_request([5, 6], greedy(1), cache_salt=5)  # type: ignore[arg-type]
     assert llm.engine.step() == []
+
+
+def test_a_pool_larger_than_the_machine_is_refused_before_it_is_allocated(make_llm: MakeLLM) -> None:
+    with pytest.raises(ConfigError, match=r"num_pages=1000000000000 .* GiB: give fewer pages"):
+        make_llm(num_pages=10**12)
+
+
+def test_arrays_of_token_ids_are_prompts_too(make_llm: MakeLLM) -> None:
+    llm = make_llm()
+    expected = llm.generate([[5, 6, 7]], greedy(2))[0].token_ids
+    assert llm.generate([np.array([5, 6, 7])], greedy(2))[0].token_ids == expected
+    assert llm.generate(np.array([[5, 6, 7]]), greedy(2))[0].token_ids == expected  # type: ignore[arg-type]
