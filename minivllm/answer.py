@@ -81,8 +81,10 @@ def add_prompt_logprobs(request: Request, start: int, logits: np.ndarray) -> Non
     """
     if request.prompt_logprobs is None or start >= request.num_prompt_tokens:
         return
-    following = request.token_ids[start + 1 : request.num_prompt_tokens]
+    num_known = max(0, len(request.prompt_logprobs) - (start + 1))  # rows that a preempted request has judged before
+    following = request.token_ids[start + 1 + num_known : request.num_prompt_tokens]
     num_alternatives = request.params.prompt_logprobs or 0
     request.prompt_logprobs.extend(
-        token_logprobs(row, token_id, num_alternatives) for row, token_id in zip(logits, following, strict=False)
+        token_logprobs(row, token_id, num_alternatives)
+        for row, token_id in zip(logits[num_known:], following, strict=False)
     )

@@ -22,7 +22,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "publication": ("on_finish", "after_prefill", "incremental"),
     "single_flight": ("off", "release_on_finish", "release_after_prefill", "page"),
     "scheduling": ("fcfs", "shortest_prefill", "longest_prefix"),
-    "admission": ("reserve",),
+    "admission": ("reserve", "optimistic"),
     "eviction": ("lru",),
     "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
     "attention": ("auto", "portable"),

@@ -96,6 +96,7 @@ class Engine:
             page_size=self.page_size,
             prefix_cache=self.config.prefix_cache,
             prefix_ttl_s=self.config.prefix_ttl_s,
+            admission=self.config.admission,
             counters=self.counters,
             clock=clock,
         )
@@ -271,14 +272,9 @@ class Engine:
         return self._answers.pop(request.request_id).report()
 
     def _count(self, work: Work) -> None:
-        request = work.request
-        request.num_computed_tokens = work.end
-        if work.start < request.num_prompt_tokens:
-            self.counters.computed_prefill_tokens += work.num_tokens
-            request.metrics.computed_tokens += work.num_tokens
-            request.record("prefill", self._clock(), work.num_tokens)
-        else:
-            self.counters.decoded_tokens += work.num_tokens
+        work.account(self.counters)
+        if work.start < work.request.num_prefill_tokens:
+            work.request.record("prefill", self._clock(), work.num_tokens)
 
     def _time_token(self, request: Request) -> None:
         elapsed_s = self._clock() - request.arrived_at

@@ -129,7 +129,12 @@ class Request:
         self.arrival_number = 0
         self.token_ids = list(prompt_token_ids)
         self.num_prompt_tokens = len(self.token_ids)
+        self.num_prefill_tokens = self.num_prompt_tokens
+        """Tokens to compute before the next one can be sampled: after a preemption the answer so far is among them."""
         self.num_computed_tokens = 0
+        self.num_seen_tokens = 0
+        """Tokens that have had KV at some time: what is computed again after a preemption is counted apart."""
+        self.num_preemptions = 0
         self.page_table: list[int] = []
         self.num_published_pages = 0
         self.publication_stopped = False
@@ -165,7 +170,7 @@ class Request:
 
     @property
     def is_prefilling(self) -> bool:
-        return self.num_computed_tokens < self.num_prompt_tokens
+        return self.num_computed_tokens < self.num_prefill_tokens
 
     @property
     def max_kv_tokens(self) -> int:
@@ -183,6 +188,15 @@ class Request:
 
     def record(self, name: str, now: float, tokens: int = 0) -> None:
         self.metrics.events.append(RequestEvent(now - self.arrived_at, name, tokens))
+
+    def preempt(self, now: float) -> None:
+        """Back to waiting, without KV, with everything it has said."""
+        self.status = Status.WAITING
+        self.num_computed_tokens = self.num_published_pages = 0
+        self.publication_stopped = False
+        self.num_prefill_tokens = len(self.token_ids)
+        self.num_preemptions += 1
+        self.record("preempted", now, len(self.token_ids))
 
     def end(self, reason: str, now: float, stop_reason: Any = None, error: str | None = None) -> None:
         self.status = Status.ENDED

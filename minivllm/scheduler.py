@@ -3,7 +3,8 @@
 Decode first: every running request gets its next token. What is left of the token budget goes to prefill, in the
 order of arrival, long prompts in chunks; both share one forward pass. Then waiting requests are admitted in the order
 of the policy: a request that does not fit yet waits for pages and everyone behind it waits too, and one that has waited
-for `AGE_LIMIT_STEPS` steps goes before all younger ones, so nobody starves. A request that waits for another's pages is
+for `AGE_LIMIT_STEPS` steps goes before all younger ones, so nobody starves. With optimistic admission the youngest are
+preempted when pages run out; the oldest always gets on, so that ends. A request that waits for another's pages is
 passed over and holds up nobody.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from minivllm.cache.manager import CacheManager
 from minivllm.protocols import Flights
 from minivllm.request import Request, Status
+from minivllm.stats import Counters
 
 AGE_LIMIT_STEPS = 200
 
@@ -54,6 +56,18 @@ class Work:
         """Whether this work computes the last known token, so that its logits give the next one."""
         return self.end == len(self.request.token_ids)
 
+    def account(self, counters: Counters) -> None:
+        """The tokens are computed. What a preempted request computes again is counted apart."""
+        request = self.request
+        new = max(self.start, request.num_seen_tokens)
+        num_prefilled = max(0, min(self.end, request.num_prompt_tokens) - new)
+        counters.computed_prefill_tokens += num_prefilled
+        counters.decoded_tokens += max(0, self.end - max(new, request.num_prompt_tokens))
+        counters.recomputed_tokens += max(0, min(self.end, request.num_seen_tokens) - self.start)
+        request.metrics.computed_tokens += num_prefilled
+        request.num_computed_tokens = self.end
+        request.num_seen_tokens = max(request.num_seen_tokens, self.end)
+
 
 class Scheduler:
     """Requests are `waiting` for room, `grounded` until a flight releases them, or `running`."""
@@ -76,6 +90,7 @@ class Scheduler:
         self._priority = SCHEDULING[scheduling]
         self._num_arrived = 0
         self._num_steps = 0
+        self._has_preempted = False
         self._waiting_since_step: dict[str, int] = {}
         self.waiting: list[Request] = []
         self.grounded: dict[str, Request] = {}
@@ -116,17 +131,42 @@ class Scheduler:
     def schedule(self) -> list[Work]:
         """The work of one step, its pages allocated. Empty when nothing can run."""
         self._num_steps += 1
+        self._has_preempted = False
         self._flights.begin_step()
-        decoding = [request for request in self.running if not request.is_prefilling]
-        work = [Work(request, request.num_computed_tokens, request.num_computed_tokens + 1) for request in decoding]
+        work: list[Work] = []
+        for request in sorted(self.running, key=lambda request: request.arrival_number):
+            if request in self.running and not request.is_prefilling:
+                self._add_decode(work, request)
         budget = self._max_batched_tokens - len(work)  # may be 0 or less: decode comes first, whatever it takes
         for request in [request for request in self.running if request.is_prefilling]:
             if budget > 0:
                 budget -= self._add_chunk(work, request, budget)
-        self._admit(work, budget)
-        for item in work:
-            self._manager.extend(item.request, item.end)
+        if not self._has_preempted:
+            self._admit(work, budget)
         return work
+
+    def _add_decode(self, work: list[Work], request: Request) -> None:
+        """One more token, if there is a page for it; the youngest running requests make room, itself in the end."""
+        end = request.num_computed_tokens + 1
+        while not self._manager.can_extend(request, end):
+            youngest = max(self.running, key=lambda other: other.arrival_number)
+            self._preempt(youngest)
+            if youngest is request:
+                return
+        self._add(work, request, end)
+
+    def _preempt(self, request: Request) -> None:
+        """Take the pages away, keep the answer. What was published may still be there when it comes back."""
+        self._has_preempted = True
+        self._manager.counters.preemptions += 1
+        self._manager.release(request)
+        self.running.remove(request)
+        request.preempt(self._clock())
+        self._wait(request)
+
+    def _add(self, work: list[Work], request: Request, end: int) -> None:
+        self._manager.extend(request, end)
+        work.append(Work(request, request.num_computed_tokens, end))
 
     def _admit(self, work: list[Work], budget: int) -> None:
         if not self._may_admit(budget):
@@ -165,12 +205,12 @@ class Scheduler:
         if self._flights.goes_page_by_page and self._may_share(request):
             self._manager.restore_more(request)
         start = request.num_computed_tokens
-        end = min(start + budget, request.num_prompt_tokens)
+        end = min(start + budget, request.num_prefill_tokens)
         if self._may_share(request):
             end = self._flights.claim(request, start, end)
         if end <= start:
             return 0
-        work.append(Work(request, start, end))
+        self._add(work, request, end)
         return end - start
 
     def _may_share(self, request: Request) -> bool:
@@ -187,5 +227,6 @@ class Scheduler:
         del self._waiting_since_step[request.request_id]
         self.running.append(request)
         request.status = Status.RUNNING
-        request.metrics.queue_s = now - request.arrived_at
+        if request.num_preemptions == 0:
+            request.metrics.queue_s = now - request.arrived_at
         request.record("admitted", now, request.num_computed_tokens)

@@ -118,14 +118,14 @@ def _candidate_problems(pages: list[PageView], manager: CacheManager) -> Iterabl
 
 
 def _promise_problems(manager: CacheManager, requests: list[Request]) -> Iterable[str]:
-    """An admitted request may ask for what its longest answer needs, and for nothing more."""
+    """An admitted request may ask for what it was admitted with, and for nothing more."""
     running = {request.request_id: request for request in requests if request.status is Status.RUNNING}
     for name, num_pages in manager.promised_pages.items():
         if name not in running:
             yield f"{num_pages} pages are promised to {name}, which does not run"
     for name, request in running.items():
-        promised, needed = manager.promised_pages.get(name, 0), manager.pages_for(request.max_kv_tokens)
-        if promised + len(request.page_table) != needed:
+        promised, needed = manager.promised_pages.get(name, 0), manager.num_pages_at_admission(request)
+        if promised != max(0, needed - len(request.page_table)):
             yield f"{name} has {len(request.page_table)} pages and a promise of {promised}, and may need {needed}"
 
 

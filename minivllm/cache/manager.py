@@ -23,7 +23,11 @@ from minivllm.stats import Counters
 
 
 class CacheManager:
-    """Admission is by reservation: an admitted request can always get the pages it was promised."""
+    """An admitted request can always get the pages it was promised.
+
+    With admission "reserve" that is all it can ever need; with "optimistic" it is what its known tokens need, and for
+    each further page `can_extend` has to be asked first.
+    """
 
     def __init__(
         self,
@@ -35,6 +39,7 @@ class CacheManager:
         page_size: int,
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
+        admission: str = "reserve",
         counters: Counters | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,6 +50,7 @@ class CacheManager:
         self.page_size = page_size
         self.prefix_cache = prefix_cache
         self.prefix_ttl_s = prefix_ttl_s
+        self.admission = admission
         self.counters = counters or Counters()
         self.pages_to_poison: list[int] = []
         self._clock = clock
@@ -94,7 +100,7 @@ class CacheManager:
         """
         self.expire()
         restored = self.match(request)
-        promised = self.pages_for(request.max_kv_tokens) - len(restored)
+        promised = self.num_pages_at_admission(request) - len(restored)
         evictable = self.num_cached_pages - sum(self.pool.references(page_id) == 0 for page_id in restored)
         if promised > self.pool.num_free + evictable - self.num_promised_pages:
             return False
@@ -103,6 +109,10 @@ class CacheManager:
         self._count_lookup(request)
         return True
 
+    def num_pages_at_admission(self, request: Request) -> int:
+        """Pages a request must be able to get before it starts, those it restores included."""
+        return self.pages_for(request.max_kv_tokens if self.admission == "reserve" else request.num_prefill_tokens)
+
     def restore_more(self, request: Request) -> None:
         """Attach pages that others have published since, in the place of computing them.
 
@@ -110,8 +120,7 @@ class CacheManager:
         afterwards   a  b  c  d          c' is freed, c and d are shared; two pages less are computed
         """
         matched = self.match(request)
-        num_gained = len(matched) * self.page_size - request.num_computed_tokens
-        if num_gained <= 0:
+        if len(matched) * self.page_size <= request.num_computed_tokens:
             return
         for position in range(request.num_published_pages, len(matched)):
             self._retain_page(matched[position])
@@ -122,20 +131,26 @@ class CacheManager:
                 request.page_table.append(matched[position])
                 self._promised_pages[request.request_id] -= 1
         request.num_published_pages = len(matched)
-        request.num_computed_tokens += num_gained
-        self.counters.hit_requests += request.metrics.cached_tokens == 0
-        self.counters.restored_tokens += num_gained
-        request.metrics.cached_tokens += num_gained
+        request.num_computed_tokens = len(matched) * self.page_size
+        self._count_restored(request)
+
+    def can_extend(self, request: Request, num_tokens: int) -> bool:
+        """Whether `extend` would find the pages: promised ones, or ones that are promised to nobody."""
+        missing = self.pages_for(num_tokens) - len(request.page_table) - self._promised_pages[request.request_id]
+        return missing <= self.pool.num_free + self.num_cached_pages - self.num_promised_pages
 
     def extend(self, request: Request, num_tokens: int) -> None:
         """Grow the page table until it covers `num_tokens` tokens, evicting cached pages if need be."""
+        assert self.can_extend(request, num_tokens), f"{request.request_id} asks for pages that others were promised"
         while len(request.page_table) < self.pages_for(num_tokens):
             promised = self._promised_pages[request.request_id]
-            assert promised > 0, f"{request.request_id} asks for more pages than it was promised"
+            assert promised > 0 or self.admission == "optimistic", (
+                f"{request.request_id} asks for more pages than it was promised"
+            )
             if self.pool.num_free == 0:
                 self._drop(self.eviction.pop_victim())
             request.page_table.append(self.pool.allocate())
-            self._promised_pages[request.request_id] = promised - 1
+            self._promised_pages[request.request_id] = max(0, promised - 1)
 
     def publish(self, request: Request, moment: Moment, at_least: int = 0) -> None:
         """Make the computed pages findable that the publication policy allows at this moment.
@@ -155,7 +170,7 @@ class CacheManager:
             self._publish_next_page(request)
 
     def release(self, request: Request) -> None:
-        """Give back every page of an ended request, deepest first, so that eviction meets tails before heads."""
+        """Give back every page of a request, deepest first, so that eviction meets tails before heads."""
         self._promised_pages.pop(request.request_id, None)
         while request.page_table:
             self._release_page(request.page_table.pop())
@@ -189,14 +204,23 @@ class CacheManager:
         request.num_computed_tokens = len(restored) * self.page_size
 
     def _count_lookup(self, request: Request) -> None:
-        """Once per request, at admission; a request that may not read the cache has not looked."""
-        request.metrics.cached_tokens = request.num_computed_tokens
+        """Once per request, at its first admission; a request that may not read the cache has not looked."""
         if not self.prefix_cache or not request.reads_prefix_cache:
             return
-        self.counters.lookup_requests += 1
-        self.counters.queried_tokens += request.num_prompt_tokens
-        self.counters.restored_tokens += request.num_computed_tokens
-        self.counters.hit_requests += request.num_computed_tokens > 0
+        if request.num_preemptions == 0:
+            self.counters.lookup_requests += 1
+            self.counters.queried_tokens += request.num_prompt_tokens
+        self._count_restored(request)
+
+    def _count_restored(self, request: Request) -> None:
+        """Prompt tokens that this request has neither computed nor restored before."""
+        num_gained = min(request.num_computed_tokens, request.num_prompt_tokens) - request.num_seen_tokens
+        request.num_seen_tokens = max(request.num_seen_tokens, request.num_computed_tokens)
+        if num_gained <= 0:
+            return
+        self.counters.hit_requests += request.metrics.cached_tokens == 0
+        self.counters.restored_tokens += num_gained
+        request.metrics.cached_tokens += num_gained
 
     def _publish_next_page(self, request: Request) -> None:
         position = request.num_published_pages

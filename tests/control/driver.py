@@ -94,6 +94,7 @@ class ToyEngine:
         publication: str = "incremental",
         single_flight: str = "off",
         scheduling: str = "fcfs",
+        admission: str = "reserve",
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
@@ -114,6 +115,7 @@ class ToyEngine:
             page_size=page_size,
             prefix_cache=prefix_cache,
             prefix_ttl_s=prefix_ttl_s,
+            admission=admission,
             counters=self.counters,
             clock=self.clock,
         )
@@ -224,12 +226,7 @@ class ToyEngine:
 
     def _advance(self, item: Work) -> None:
         request = item.request
-        request.num_computed_tokens = item.end
-        if item.start < request.num_prompt_tokens:
-            self.counters.computed_prefill_tokens += item.num_tokens
-            request.metrics.computed_tokens += item.num_tokens
-        else:
-            self.counters.decoded_tokens += item.num_tokens
+        item.account(self.counters)
         self.manager.publish(request, Moment.COMPUTED, self.scheduler.must_publish(request))
         if item.start < request.num_prompt_tokens <= item.end:
             self.scheduler.prompt_computed(request)

@@ -22,9 +22,14 @@ PROMPTS = (T(7), T(7), [*T(4), 90, 91, 92])
 class Replay:
     """One path: three requests, two of them equal and one that shares a page, in a pool that holds hardly two."""
 
-    def __init__(self, single_flight: str, publication: str, actions: tuple[Action, ...]) -> None:
+    def __init__(self, single_flight: str, publication: str, admission: str, actions: tuple[Action, ...]) -> None:
         self.toy = ToyEngine(
-            num_pages=7, page_size=2, max_batched_tokens=3, single_flight=single_flight, publication=publication
+            num_pages=5 if admission == "optimistic" else 7,
+            page_size=2,
+            max_batched_tokens=3,
+            single_flight=single_flight,
+            publication=publication,
+            admission=admission,
         )
         self.requests: list[Request] = []
         for action in actions:
@@ -59,6 +64,8 @@ class Replay:
                 len(request.token_ids),
                 tuple(request.page_table),
                 request.num_published_pages,
+                request.num_prefill_tokens,
+                request.num_seen_tokens,
                 request.request_id in scheduler.grounded,
             )
             for request in self.requests
@@ -77,21 +84,22 @@ class Replay:
         assert self.toy.pages[2] == 0
 
 
+@pytest.mark.parametrize("admission", ["reserve", "optimistic"])
 @pytest.mark.parametrize("publication", ["on_finish", "after_prefill", "incremental"])
 @pytest.mark.parametrize("single_flight", ["off", "release_on_finish", "release_after_prefill", "page"])
 def test_every_interleaving_keeps_the_books_and_ends_with_the_right_answers(
-    single_flight: str, publication: str
+    single_flight: str, publication: str, admission: str
 ) -> None:
     seen: set[object] = set()
     frontier: deque[tuple[Action, ...]] = deque([()])
     while frontier:
         actions = frontier.popleft()
-        replay = Replay(single_flight, publication, actions)
+        replay = Replay(single_flight, publication, admission, actions)
         state = replay.state()
         if state in seen:
             continue
         seen.add(state)
         frontier.extend((*actions, action) for action in replay.possible())
         replay.finish()
-    print(f"{single_flight} with {publication}: {len(seen)} states visited")
+    print(f"{single_flight}, {publication}, {admission}: {len(seen)} states visited")
     assert len(seen) > 300

@@ -34,6 +34,7 @@ class RandomWalk(RuleBasedStateMachine):
         publication=st.sampled_from(["incremental", "after_prefill", "on_finish"]),
         single_flight=st.sampled_from(["off", "release_on_finish", "release_after_prefill", "page"]),
         scheduling=st.sampled_from(["fcfs", "shortest_prefill", "longest_prefix"]),
+        admission=st.sampled_from(["reserve", "optimistic"]),
         budget=st.integers(1, 12),
         active=st.integers(1, 4),
         ttl_s=st.sampled_from([None, None, 10.0]),
@@ -47,6 +48,7 @@ class RandomWalk(RuleBasedStateMachine):
         publication: str,
         single_flight: str,
         scheduling: str,
+        admission: str,
         budget: int,
         active: int,
         ttl_s: float | None,
@@ -59,6 +61,7 @@ class RandomWalk(RuleBasedStateMachine):
             publication=publication,
             single_flight=single_flight,
             scheduling=scheduling,
+            admission=admission,
             prefix_cache=cache,
             prefix_ttl_s=ttl_s,
             max_batched_tokens=budget,
@@ -123,7 +126,7 @@ class RandomWalk(RuleBasedStateMachine):
         for request in self.all:
             assert request.output_token_ids == oracle(request.prompt_token_ids, request.num_output_tokens)
             assert 0 <= request.metrics.cached_tokens < request.num_prompt_tokens
-            assert request.metrics.published_tokens <= request.num_computed_tokens
+            assert request.metrics.published_tokens <= request.num_seen_tokens * (1 + request.num_preemptions)
             if not request.reads_prefix_cache:
                 assert request.metrics.cached_tokens == 0
         if not self.engine.requests:

@@ -253,3 +253,48 @@ def test_a_request_that_others_always_overtake_is_admitted_at_the_age_limit(sche
         toy.step()
         num_steps += 1
     assert AGE_LIMIT_STEPS <= num_steps <= AGE_LIMIT_STEPS + 2
+
+
+def test_optimistic_admission_preempts_the_youngest_and_both_answers_are_right() -> None:
+    toy = ToyEngine(num_pages=7, page_size=16, admission="optimistic", max_active_requests=2)
+    first, second = toy.submit(T(34), 35), toy.submit(range(200, 234), 35)
+    toy.run()
+    assert toy.counters.preemptions >= 1
+    assert first.num_preemptions == 0 < second.num_preemptions
+    assert first.output_token_ids == oracle(T(34), 35)
+    assert second.output_token_ids == oracle(range(200, 234), 35)
+    assert second.metrics.computed_tokens == 34, "what is computed again is counted apart"
+    assert toy.counters.computed_prefill_tokens == 68
+    assert toy.counters.decoded_tokens == 2 * 34
+    assert toy.counters.queried_tokens == 68, "a prompt is queried once, however often it is looked up"
+
+
+@pytest.mark.parametrize("prompts", [[90], [60, 60]])
+def test_preemption_comes_to_an_end(prompts: list[int]) -> None:
+    toy = ToyEngine(num_pages=7, page_size=16, admission="optimistic", max_batched_tokens=32)
+    requests = [toy.submit(range(100 * number, 100 * number + length), 20) for number, length in enumerate(prompts, 1)]
+    toy.run()
+    assert sum(request.num_preemptions for request in requests) <= 2 * len(requests)
+    for request in requests:
+        assert request.output_token_ids == oracle(request.prompt_token_ids, 20)
+
+
+def test_reserve_never_preempts_what_optimistic_would() -> None:
+    toy = ToyEngine(num_pages=7, page_size=16, max_active_requests=2)
+    toy.submit(T(34), 35)
+    toy.submit(range(200, 234), 35)
+    toy.run()
+    assert toy.counters.preemptions == toy.counters.recomputed_tokens == 0
+
+
+def test_nobody_is_admitted_in_a_step_that_had_to_preempt() -> None:
+    toy = ToyEngine(num_pages=6, page_size=2, admission="optimistic", max_active_requests=3)
+    requests = [toy.submit([90 + number, 80, 70], 6) for number in range(3)]
+    while toy.requests:
+        running = set(toy.scheduler.running)
+        before = toy.counters.preemptions
+        toy.step()
+        if toy.counters.preemptions > before:
+            assert set(toy.scheduler.running) <= running
+    for request in requests:
+        assert request.output_token_ids == oracle(request.prompt_token_ids, 6)

@@ -71,14 +71,14 @@ class Walk:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("publication", "single_flight", "page_size", "chunk_tokens"),
+    ("publication", "single_flight", "admission", "page_size", "chunk_tokens"),
     [
-        ("incremental", "off", 16, 24),
-        ("on_finish", "off", 16, 64),
-        ("incremental", "page", 4, 7),
-        ("on_finish", "page", 16, 24),
-        ("after_prefill", "release_after_prefill", 16, 64),
-        ("incremental", "release_on_finish", 4, 16),
+        ("incremental", "off", "optimistic", 16, 24),
+        ("on_finish", "off", "reserve", 16, 64),
+        ("incremental", "page", "reserve", 4, 7),
+        ("on_finish", "page", "optimistic", 16, 24),
+        ("after_prefill", "release_after_prefill", "reserve", 16, 64),
+        ("incremental", "release_on_finish", "optimistic", 4, 16),
     ],
 )
 def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_every_step(
@@ -86,6 +86,7 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
     tiny_oracle: Oracle,
     publication: str,
     single_flight: str,
+    admission: str,
     page_size: int,
     chunk_tokens: int,
 ) -> None:
@@ -94,6 +95,7 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
         page_size=page_size,
         publication=publication,
         single_flight=single_flight,
+        admission=admission,
         max_batched_tokens=chunk_tokens,
         max_active_requests=4,
         debug_poison_pages=True,
@@ -106,4 +108,5 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
     stats = engine.stats()
     assert stats["pages_active"] == 0
     assert stats["evicted_tokens"] > 0, "the walk was meant to press on the pool"
+    assert (stats["preemptions"] > 0) == (admission == "optimistic")
     assert min(walk.seen[what] for what in ("arrivals", "length", "abort", "hits")) > 10, walk.seen
