@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+_MAX_COUNT = 2**53  # beyond, a number in JSON is not exact, and no prompt is that long
 # A delta in one of these fields is a generated token. The role alone is none: it comes before any computing.
 _TOKEN_FIELDS = ("content", "reasoning_content", "reasoning", "tool_calls", "refusal")
 
@@ -75,12 +76,16 @@ def token_counts(usage: object, timings: object) -> TokenCounts:
         why["prompt_tokens"] = "the server sent no usage object"
     prompt = _whole_number(usage, "prompt_tokens")
     if usage is not None and prompt is None:
-        why["prompt_tokens"] = "usage holds no prompt_tokens"
+        why["prompt_tokens"] = _no_number("usage", usage, "prompt_tokens")
+    completion = _whole_number(usage, "completion_tokens")
+    if completion is None:
+        no_usage = "the server sent no usage object"
+        why["completion_tokens"] = no_usage if usage is None else _no_number("usage", usage, "completion_tokens")
     cached, source = _cached(usage, timings, why)
     if cached is not None and prompt is not None and cached > prompt:
         why["cached_tokens"] = f"the server says {cached} cached of {prompt} prompt tokens, which cannot be"
         cached, source = None, None
-    return TokenCounts(prompt, _whole_number(usage, "completion_tokens"), cached, source, why)
+    return TokenCounts(prompt, completion, cached, source, why)
 
 
 def _cached(usage: dict[str, Any] | None, timings: object, why: dict[str, str]) -> tuple[int | None, str | None]:
@@ -91,16 +96,24 @@ def _cached(usage: dict[str, Any] | None, timings: object, why: dict[str, str]) 
     from_timings = _whole_number(timings, "cache_n")
     if from_timings is not None:
         return from_timings, "timings.cache_n"
-    missing = "prompt_tokens_details.cached_tokens" if isinstance(details, dict) else "prompt_tokens_details"
-    why["cached_tokens"] = "the server sent no usage object" if usage is None else f"usage holds no {missing}"
+    if usage is None:
+        why["cached_tokens"] = "the server sent no usage object"
+    elif isinstance(details, dict):
+        why["cached_tokens"] = _no_number("usage.prompt_tokens_details", details, "cached_tokens")
+    else:
+        why["cached_tokens"] = "usage holds no prompt_tokens_details"
     return None, None
+
+
+def _no_number(where: str, holder: dict[str, Any], name: str) -> str:
+    return f"{where} holds a {name} that is no number of tokens" if name in holder else f"{where} holds no {name}"
 
 
 def _whole_number(holder: object, name: str) -> int | None:
     value = holder.get(name) if isinstance(holder, dict) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != value // 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MAX_COUNT:
         return None
-    return int(value)
+    return int(value) if value == int(value) else None
 
 
 def _choices(chunk: dict[str, Any]) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labbook.errors import LabbookError
+from labbook.places import check_regular, check_writable
 from labbook.record import Record, RecordError, from_line, to_line
 
 try:
@@ -79,10 +80,7 @@ class Labbook:
 
     def check_writable_place(self) -> None:
         """Raise LabbookError unless a file can stand at this path; makes nothing."""
-        if self.path.is_dir():
-            raise LabbookError(f"the lab notebook {self.path} is a folder: name a file, for instance labbook.md")
-        if not self.path.parent.is_dir():
-            raise LabbookError(f"the folder {self.path.parent} does not exist: make it, or name another file")
+        check_writable(self.path, "the lab notebook")
 
     def read(self) -> Reading:
         """Everything in the file, leniently. Raises LabbookError when there is no file to read."""
@@ -111,6 +109,7 @@ class Labbook:
         ]
 
     def _bytes(self) -> bytes:
+        check_regular(self.path, "the lab notebook")  # opening a FIFO would hang
         try:
             with open(self.path, "rb") as file, _locked(file.fileno(), exclusive=False):
                 return file.read()
@@ -123,9 +122,9 @@ class Labbook:
             raise LabbookError(f"cannot read the lab notebook {self.path}: {error.strerror}") from None
 
 
-def default_path() -> Path:
+def default_name() -> str:
     """Where the learner's notebook is: the environment's LABBOOK, else labbook.md in the current folder."""
-    return Path(os.environ.get("LABBOOK") or "labbook.md")
+    return os.environ.get("LABBOOK") or "labbook.md"
 
 
 def _read_lines(content: bytes) -> Reading:

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from labbook.book import Labbook, Reading, default_path
+from labbook.book import Labbook, Reading, default_name
 from labbook.errors import LabbookError, UsageError
-from labbook.output import show_everything
+from labbook.output import printable, show_everything
+from labbook.places import file_argument
 from labbook.record import Record, from_line, now_iso
 from labbook.report import as_text, can_tell
 
@@ -33,7 +34,11 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="labbook", description="The lab notebook: a Markdown file with records.")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
-        "--labbook", type=Path, default=default_path(), metavar="FILE", help="the labbook (LABBOOK, else labbook.md)"
+        "--labbook",
+        type=file_argument,
+        default=default_name(),
+        metavar="FILE",
+        help="the labbook (LABBOOK, else labbook.md)",
     )
     shared.add_argument("--json", action="store_true", help="print JSON instead of text")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -64,7 +69,7 @@ def _append(options: argparse.Namespace) -> int:
         raise UsageError(f"the record is {error}") from None
     record.setdefault("recorded_at", now_iso())
     Labbook(options.labbook).append(record)
-    print(json.dumps(record) if options.json else f"record appended to {options.labbook}")
+    print(json.dumps(record) if options.json else printable(f"record appended to {options.labbook}"))
     return DONE
 
 
@@ -81,7 +86,7 @@ def _list(options: argparse.Namespace) -> int:
     for number, record in rows:
         print(_row(number, record))
     if not rows:
-        print("no record" + (f" with the label {options.label}" if options.label is not None else ""))
+        print(printable("no record" + (f" with the label {options.label}" if options.label is not None else "")))
     return DONE
 
 
@@ -90,7 +95,11 @@ def _show(options: argparse.Namespace) -> int:
     if not options.json and can_tell(record):
         print(as_text(record))
         return DONE
-    print(json.dumps(record, indent=None if options.json else 2, ensure_ascii=options.json))
+    if options.json:
+        print(json.dumps(record))
+        return DONE
+    for line in json.dumps(record, indent=2, ensure_ascii=False).split("\n"):
+        print(printable(line))
     return DONE
 
 
@@ -102,7 +111,11 @@ def _plot(options: argparse.Namespace) -> int:
     out = options.out or _figure_path(options.labbook, [reading.records.index(record) + 1 for record in records])
     drawn = cold_warm_bars(records, out)
     told = {"figure": str(out), "sentence": drawn.sentence, "caption": drawn.caption}
-    print(json.dumps(told) if options.json else f"figure {out}: {drawn.sentence}\n{drawn.caption}")
+    if options.json:
+        print(json.dumps(told))
+        return DONE
+    print(printable(f"figure {out}: {drawn.sentence}"))
+    print(printable(drawn.caption))
     return DONE
 
 
@@ -116,7 +129,7 @@ def _figure_path(labbook: Path, numbers: Sequence[int]) -> Path:
 def _read(path: Path) -> Reading:
     reading = Labbook(path).read()
     for problem in reading.problems:
-        print(f"labbook: {path}, {problem}", file=sys.stderr)
+        print(printable(f"labbook: {path}, {problem}"), file=sys.stderr)
     return reading
 
 
@@ -141,11 +154,11 @@ def _row(number: int, record: Record) -> str:
         for name in ("recorded_at", "lab", "experiment", "label", "topic", "engine", "model")
     ]
     fields += [shown_ratio, str(record.get("verdict") or "")]
-    return f"{number:>4}  " + "  ".join(text for text in fields if text)
+    return printable(f"{number:>4}  " + "  ".join(text for text in fields if text))
 
 
 def _fail(error: LabbookError, status: int) -> int:
-    print(f"labbook: {error}", file=sys.stderr)
+    print(printable(f"labbook: {error}"), file=sys.stderr)
     return status
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -13,13 +12,15 @@ from typing import Any
 
 from labbook.answer import Answer, error_text, finish_reason, first_token_field, token_counts
 from labbook.bodies import FULL, Shape, chat_body, named_field, smaller_shapes
-from labbook.connection import Connection, RefusedError, TimedChunks, joined, parsed_json
+from labbook.connection import Connection, RefusedError, TimedChunks, joined, parsed_json, read_json, what_it_said
 from labbook.errors import ServerError
 from labbook.prompts import Message, body_bytes, sha256, without_system
 from labbook.sse import Event, EventReader
 from labbook.urls import ServerUrls, parse
 
 _SIDE_REQUEST_S = 10.0
+_MAX_METRICS_BYTES = 4 * 2**20
+_HEAD_BYTES = 4096
 _HOPELESS = re.compile(r"context.?(length|size|window)|too (long|large)|does not exist", re.IGNORECASE)
 _STREAM_STARTS = (b"data:", b"event:", b":")
 
@@ -72,7 +73,8 @@ class Client:
 
     def metrics_page(self) -> str:
         """The text of /metrics. Raises ServerError when there is none."""
-        text = self._side_request("GET", self.urls.metrics)
+        timeout_s = min(self.timeout_s, _SIDE_REQUEST_S)
+        text = self._connection.text("GET", self.urls.metrics, None, timeout_s, _MAX_METRICS_BYTES)
         if text.lstrip()[:1] in ("<", "{") and "_total" not in text:
             raise ServerError(f"{self.urls.metrics} answers no metrics page")
         return text
@@ -124,16 +126,17 @@ class Client:
 
     def _listen(self, chunks: Iterator[tuple[float, bytes]] | TimedChunks) -> _Heard:
         """Drain a stream, past [DONE] to its end: a left-over stream would slow the next request."""
-        reader, heard = EventReader(), _Heard(streamed=True)
+        reader, heard, head = EventReader(), _Heard(streamed=True), b""
         at_s = 0.0
         for at_s, chunk in chunks:
+            head += chunk[: _HEAD_BYTES - len(head)]
             for event in reader.feed(chunk):
                 self._take_event(event, at_s, heard)
         for event in reader.finish():
             self._take_event(event, at_s, heard)
         heard.ended_at_s = at_s
         if not heard.done and heard.finish_reason is None:
-            raise ServerError("the stream broke off before its end: the server closed the connection")
+            raise ServerError(self._connection.safe(_why_it_is_no_stream(head)))
         return heard
 
     def _take_event(self, event: Event, at_s: float, heard: _Heard) -> None:
@@ -141,7 +144,7 @@ class Client:
             heard.done = True
             return
         try:
-            chunk = json.loads(event.data)
+            chunk = read_json(event.data)
         except (ValueError, RecursionError):
             shown = self._connection.safe(event.data[:120])
             raise ServerError(f"the stream holds an event that is not JSON: {shown!r}") from None
@@ -188,6 +191,16 @@ class _Heard:
             body_sha256=body_sha256,
             why=why,
         )
+
+
+def _why_it_is_no_stream(head: bytes) -> str:
+    """What came in the place of a whole stream, told from its first bytes."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text:
+        return "the server sent an empty answer in the place of a stream: is this the right port and base URL?"
+    if not text.startswith(_STREAM_STARTS):
+        return f"the server calls it a stream but answered with {what_it_said(text.decode('utf-8', 'replace'))}"
+    return "the stream broke off before its end: the server closed the connection"
 
 
 def _next_shapes(shape: Shape, refusal: RefusedError, waiting: list[Shape], is_first: bool) -> list[Shape]:

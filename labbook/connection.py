@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 TimedChunks = Iterator[tuple[float, bytes]]
 
 _CHUNK_BYTES = 65_536
+_MAX_ANSWER_BYTES = 64 * 2**20
 _MAY_BE_THE_BODY = (400, 422, 500)
 _ADVICE = {
     401: "the server wants an API key: name its environment variable with --api-key-env",
@@ -63,10 +65,12 @@ class Connection:
     def close(self) -> None:
         self._session.close()
 
-    def text(self, method: str, url: str, data: bytes | None, timeout_s: float) -> str:
-        """The whole body of a successful exchange."""
+    def text(
+        self, method: str, url: str, data: bytes | None, timeout_s: float, max_bytes: int = _MAX_ANSWER_BYTES
+    ) -> str:
+        """The whole body of a successful exchange. Raises ServerError when it is longer than `max_bytes`."""
         with self.open(method, url, data, timeout_s) as (_, chunks):
-            return joined(chunks)
+            return joined(chunks, max_bytes)
 
     @contextlib.contextmanager
     def open(
@@ -89,6 +93,7 @@ class Connection:
                 method, url, data=data, timeout=timeout_s, stream=True, allow_redirects=False
             )
             with response:
+                _refuse_unknown_encoding(response, url)
                 chunks = _timed_chunks(response, deadline_s, late)
                 if response.status_code != 200:
                     raise self._refusal(response, url, joined(chunks))
@@ -118,8 +123,22 @@ class Connection:
         return RefusedError(message, status) if status in _MAY_BE_THE_BODY else ServerError(message)
 
 
-def joined(chunks: TimedChunks) -> str:
-    return b"".join(chunk for _, chunk in chunks).decode("utf-8", errors="replace")
+def joined(chunks: TimedChunks, max_bytes: int = _MAX_ANSWER_BYTES) -> str:
+    """The text of all chunks. Raises ServerError beyond `max_bytes`: an endless answer must not fill the memory."""
+    body = bytearray()
+    for _, chunk in chunks:
+        body += chunk
+        if len(body) > max_bytes:
+            raise ServerError(f"the answer is longer than {max_bytes / 2**20:g} MiB: is this the right address?")
+    return body.decode("utf-8", errors="replace")
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text, with null for NaN and infinities, which some servers send and no record can hold.
+
+    Raises ValueError or RecursionError.
+    """
+    return json.loads(text, parse_constant=lambda _: None, parse_float=_finite_or_none)
 
 
 def parsed_json(text: str) -> Any:
@@ -127,7 +146,7 @@ def parsed_json(text: str) -> Any:
     if not text.strip():
         raise ServerError("the server sent an empty answer: is this the right port and base URL?")
     try:
-        return json.loads(text)
+        return read_json(text)
     except (ValueError, RecursionError):
         raise ServerError(
             f"the server answered not in JSON but with {what_it_said(text)}: "
@@ -143,9 +162,14 @@ def what_it_said(text: str) -> str:
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
         return "an HTML page" + (f" titled {' '.join(title.group(1).split())[:80]!r}" if title else "")
     with contextlib.suppress(ValueError, RecursionError):
-        if message := error_text(json.loads(text)):
+        if message := error_text(read_json(text)):
             return message[:300]
     return " ".join(text.split())[:200]
+
+
+def _finite_or_none(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
 
 
 def _session(urls: ServerUrls, api_key: str | None) -> requests.Session:
@@ -165,6 +189,19 @@ def _session(urls: ServerUrls, api_key: str | None) -> requests.Session:
     return session
 
 
+def _refuse_unknown_encoding(response: requests.Response, url: str) -> None:
+    """Raise ServerError for a compressed answer that urllib3 cannot undo here; `identity` was asked for."""
+    from urllib3.response import HTTPResponse
+
+    named = response.headers.get("Content-Encoding", "").lower()
+    encodings = {name.strip() for name in named.split(",")} - {"", "identity"}
+    if not encodings <= set(HTTPResponse.CONTENT_DECODERS):
+        raise ServerError(
+            f"{url} answers in Content-Encoding {named}, which cannot be read here: let it, or the proxy before it, "
+            "send plain answers"
+        )
+
+
 def _timed_chunks(response: requests.Response, deadline_s: float, late: ServerError) -> TimedChunks:
     """Bytes with the time at which they arrived, until the end or the deadline."""
     raw = response.raw
@@ -173,7 +210,8 @@ def _timed_chunks(response: requests.Response, deadline_s: float, late: ServerEr
         if remaining_s <= 0:
             raise late
         _let_reads_last(raw, remaining_s)
-        chunk = raw.read1(_CHUNK_BYTES)  # read() would wait for a full buffer on a stream without chunks
+        # read() would wait for a full buffer on a stream without chunks
+        chunk = raw.read1(_CHUNK_BYTES, decode_content=True)
         if not chunk:
             return
         yield time.perf_counter(), chunk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from statistics import mean, median
@@ -105,7 +106,18 @@ def _timings(run: Run) -> dict[str, Any] | None:
     warm = next((answer.timings for answer in run.warm if answer.timings), None)
     if warm is None and run.cold.timings is None:
         return None
-    return {"cold": run.cold.timings, "warm": warm}
+    return {"cold": _plain(run.cold.timings), "warm": _plain(warm)}
+
+
+def _plain(timings: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The timings with null for whatever is no finite number or text."""
+    if timings is None:
+        return None
+    return {name: value if _is_plain(value) else None for name, value in timings.items()}
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _counter_deltas(run: Run) -> dict[str, Any] | None:
@@ -141,4 +153,14 @@ def _reasons(record: Record, run: Run) -> dict[str, str]:
         "server_timings_sample": "only servers with llama-server's timings object tell",
         "cache_metrics_delta": run.watch.why or "the counters were not read around every phase",
     }
-    return {name: why for name, why in reasons.items() if record[name] is None}
+    return {name: why for name, why in reasons.items() if record[name] is None} | _missing_timings(record)
+
+
+def _missing_timings(record: Record) -> dict[str, str]:
+    sample = record["server_timings_sample"] or {}
+    return {
+        f"server_timings_sample.{phase}.{name}": "the server told no finite number"
+        for phase, timings in sample.items()
+        for name, value in (timings or {}).items()
+        if value is None
+    }

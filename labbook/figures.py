@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labbook.errors import LabbookError, UsageError
+from labbook.output import printable
 from labbook.record import Record
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class DrawnFigure:
         if path.suffix.lower() != ".png":
             raise UsageError(f"the figure {path} is written as PNG: name a file that ends in .png")
         try:
+            if path.is_fifo():  # opening it would hang
+                raise LabbookError(f"cannot write the figure {path}: it is a FIFO and no regular file")
             path.write_bytes(self.png())
             path.with_suffix(".txt").write_text(f"{self.sentence}\n{self.caption}\n", encoding="utf-8")
         except OSError as error:
@@ -109,7 +112,7 @@ def cold_warm_bars(records: Record | Sequence[Record], path: str | Path | None =
     caption = _caption(records)
     timed = str(records[0].get("timed", "time to first token"))
     unit, per_s = ("s", 1.0) if max(_longest_s(record) for record in records) >= 1 else ("ms", 1000.0)
-    figure, axes = draw("Cold, warm and changed prefix", "request", f"{timed} ({unit})", caption)
+    figure, axes = draw("Cold, warm and control", "request", f"{timed} ({unit})", caption)
     ticks: list[tuple[float, str]] = []
     for group, record in enumerate(records):
         ticks += _draw_group(axes, group * 4.0, record, per_s)
@@ -124,7 +127,7 @@ def cold_warm_sentence(record: Record) -> str:
     warm = record["warm_s"]
     name = f"{record['label']}: " if record.get("label") else ""
     control = record.get("control_s")
-    changed = "" if control is None else f", a changed prefix {_s(control)}"
+    changed = "" if control is None else f", the control {_s(control)}"
     timed = record.get("timed", "time to first token")
     return (
         f"{name}{timed} is {_s(record['cold_s'])} cold and {_s(warm['p50'])} warm "
@@ -134,11 +137,11 @@ def cold_warm_sentence(record: Record) -> str:
 
 
 def _draw_group(axes: Axes, left: float, record: Record, per_s: float) -> list[tuple[float, str]]:
-    warm, label = record["warm_s"], record.get("label") or ""
+    warm, label = record["warm_s"], printable(record.get("label") or "")
     bars = [
         ("cold", record["cold_s"], record["cold_s"]),
         (f"warm\n{label}", warm["p50"], warm["max"]),
-        ("changed\nprefix", record.get("control_s"), record.get("control_s")),
+        ("control", record.get("control_s"), record.get("control_s")),
     ]
     ticks = []
     for index, (name, seconds, top_s) in enumerate(bars):
@@ -185,7 +188,7 @@ def _caption(records: Sequence[Record]) -> str:
     first = records[0]
     engine = " ".join(str(first[name]) for name in ("engine", "engine_version") if first.get(name))
     device = (first.get("environment") or {}).get("device", "an unknown machine")
-    control = "1 with a changed prefix; " if first.get("control_s") is not None else ""
+    control = "1 control (changed prefix); " if first.get("control_s") is not None else ""
     tokens = "" if first.get("prompt_tokens") is None else f"prompt of {first['prompt_tokens']} tokens; "
     return (
         f"n = 1 cold request, {counts} warm, {control}{tokens}{first['model']}"

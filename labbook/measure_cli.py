@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from labbook.book import Labbook, default_path
+from labbook.book import Labbook, default_name
 from labbook.errors import LabbookError, UsageError
-from labbook.output import show_everything
+from labbook.output import printable, show_everything
+from labbook.places import check_regular, file_argument
 from labbook.record import Record
 from labbook.report import as_text
 from labbook.run import DEFAULT_PREFIX_WORDS, DEFAULT_QUESTIONS, Plan
@@ -82,7 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--engine-version", metavar="V", help="engine version for the record; asked from the server when left out")
     add("--api-key-env", metavar="NAME", help="environment variable that holds the API key")
     add("--seed", type=int, default=0, help="seed of the synthetic prefix (0); the nonce is fresh in every run")
-    add("--labbook", type=Path, default=default_path(), metavar="FILE", help="append here (LABBOOK, else labbook.md)")
+    add(
+        "--labbook",
+        type=file_argument,
+        default=default_name(),
+        metavar="FILE",
+        help="append here (LABBOOK, else labbook.md)",
+    )
     add("--expect", choices=WORDS, help="exit with status 3 unless this is the verdict")
     add("--figure", type=Path, metavar="FILE", help="also draw cold and warm bars (.png, needs the extra `plot`)")
     add("--json", action="store_true", help="print the record as JSON instead of the report")
@@ -138,7 +145,7 @@ def _tell(record: Record, book: Labbook, options: argparse.Namespace) -> None:
         print(json.dumps(record, indent=2))
     else:
         print(as_text(record))
-    print(f"record appended to {book.path}", file=out)
+    print(printable(f"record appended to {book.path}"), file=out)
     if options.figure is not None:
         _draw(record, options.figure, out)
 
@@ -147,18 +154,21 @@ def _draw(record: Record, path: Path, out: TextIO) -> None:
     from labbook.figures import cold_warm_bars
 
     try:
-        print(f"figure {path}: {cold_warm_bars(record, path).sentence}", file=out)
+        print(printable(f"figure {path}: {cold_warm_bars(record, path).sentence}"), file=out)
     except LabbookError as error:  # the record stands: `labbook plot` can draw it later
-        print(f"measure-prefix-cache: {error}", file=sys.stderr)
+        print(printable(f"measure-prefix-cache: {error}"), file=sys.stderr)
 
 
 def _prefix_text(path: Path | None) -> str | None:
     if path is None:
         return None
     try:
+        check_regular(path, "the prefix file")  # opening a FIFO would hang
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(f"the prefix file {path} is not UTF-8: byte {error.start} cannot be read") from None
+    except LabbookError as error:
+        raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"cannot read the prefix file {path}: {error.strerror}") from None
 
@@ -190,7 +200,7 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def _fail(error: LabbookError | str, status: int) -> int:
-    print(f"measure-prefix-cache: {error}", file=sys.stderr)
+    print(printable(f"measure-prefix-cache: {error}"), file=sys.stderr)
     return status
 
 

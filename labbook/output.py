@@ -1,9 +1,12 @@
-"""Standard output that never fails over a character the terminal cannot show."""
+"""Standard output that never fails over a character the terminal cannot show, and obeys none of a stranger's."""
 
 from __future__ import annotations
 
 import io
 import sys
+import unicodedata
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def show_everything() -> None:
@@ -11,3 +14,18 @@ def show_everything() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def printable(text: str) -> str:
+    """One line to show: what would move the cursor, colour or reverse the text is escaped, as JSON would do it."""
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(character: str) -> str:
+    # Spaces of every width count as not printable, and harm nothing.
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")

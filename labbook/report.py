@@ -5,9 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from labbook.output import printable
 from labbook.record import Record
+from labbook.signals import UNSTEADY_ABOVE
 
 _WIDTH = 100
+_PHASES = {"control": "control (changed prefix)"}  # said once; elsewhere it is the control
 _NEEDED = {
     "base_url",
     "model",
@@ -36,7 +39,8 @@ def can_tell(record: Record) -> bool:
 
 def as_text(record: Record) -> str:
     """The whole report of a cold and warm record. Fields that are missing are left out, or said to be."""
-    return "\n".join([*_conditions(record), "", *_times(record), "", *_signals(record), "", *_verdict(record)])
+    lines = [*_conditions(record), "", *_times(record), "", *_signals(record), "", *_verdict(record)]
+    return "\n".join(map(printable, lines))
 
 
 def _conditions(record: Record) -> list[str]:
@@ -63,14 +67,15 @@ def _conditions(record: Record) -> list[str]:
 
 
 def _times(record: Record) -> list[str]:
-    lines = [f"  {'request':<10}{record['timed']:>26}{'prompt tokens':>16}{'cached tokens':>16}"]
+    lines = [f"  {'request':<26}{record['timed']:>26}{'prompt tokens':>16}{'cached tokens':>16}"]
     key = "ttft_s" if record["timed"] == "time to first token" else "total_s"
     for request in record["requests"]:
+        phase = _PHASES.get(request["phase"], request["phase"])
         if request["error"] is not None:
-            lines.append(f"  {request['phase']:<10}{'failed':>26}")
+            lines.append(f"  {phase:<26}{'failed':>26}")
             continue
         lines.append(
-            f"  {request['phase']:<10}{_ms(request[key]):>26}{_or_dash(request['prompt_tokens']):>16}"
+            f"  {phase:<26}{_ms(request[key]):>26}{_or_dash(request['prompt_tokens']):>16}"
             f"{_or_dash(request['cached_tokens']):>16}"
         )
     warm = record["warm_s"]
@@ -79,6 +84,26 @@ def _times(record: Record) -> list[str]:
         f"{_ms(warm['p50'])} ({_ms(warm['min'])} to {_ms(warm['max'])}), "
         f"1 cold request {_ms(record['cold_s'])}"
     )
+    return lines + _against_control(record)
+
+
+def _against_control(record: Record) -> list[str]:
+    """The ratio that the clock signal judges, and a warning where the two times without reuse are far apart."""
+    cold_s, control_s = record["cold_s"], record.get("control_s")
+    if control_s is None:
+        return []
+    fastest_s, slowest_s = sorted((cold_s, control_s))
+    if not fastest_s:
+        return []
+    lines = [
+        f"  warm / the faster of cold and control {record['warm_s']['p50'] / fastest_s:.3f}: the clock "
+        f"signal is judged by this, {_ms(fastest_s)} without reuse"
+    ]
+    if slowest_s > UNSTEADY_ABOVE * fastest_s:
+        lines.append(
+            f"  cold and control differ {slowest_s / fastest_s:.1f} times: the machine was busy or still warming up; "
+            "measure again"
+        )
     return lines
 
 

@@ -13,6 +13,7 @@ from labbook.errors import UsageError
 
 DEFAULT_PREFIX_WORDS = 600
 DEFAULT_QUESTIONS = 3
+MAX_TIMEOUT_S = 86_400.0  # a day; a socket takes no endless number
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Plan:
             raise UsageError(f"questions is {self.questions}: at least 1 warm request is needed")
         if not (math.isfinite(self.timeout_s) and self.timeout_s > 0):
             raise UsageError(f"timeout is {self.timeout_s} s: a positive number of seconds is needed")
+        if self.timeout_s > MAX_TIMEOUT_S:
+            raise UsageError(f"timeout is {self.timeout_s:g} s: at most a day, {MAX_TIMEOUT_S:g} s")
         if self.prefix_text is not None and not self.prefix_text.strip():
             raise UsageError("the prefix text is empty: there is nothing to share")
 

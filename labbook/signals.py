@@ -84,7 +84,7 @@ def _clock_tells(
         return None, f": only {shared_share:.0%} of the prompt is shared, use a longer prefix"
     if slowest_s > UNSTEADY_ABOVE * fastest_s:
         return None, (
-            f", but cold and changed prefix should take equally long and took {_ms(fastest_s)} and "
+            f", but cold and control should take equally long and took {_ms(fastest_s)} and "
             f"{_ms(slowest_s)}: the machine was busy, or one of them was not cold"
         )
     if warm > NOT_REUSED_ABOVE * fastest_s:
@@ -150,7 +150,7 @@ def counters(
         why = "the counters did not move: the cache is off, or these counters are not in use"
         return Signal(warm.hits, "tokens", "not_reused", why, details)
     if control and is_no_head(control.hits, control.queries):
-        no_use = f"{said}, a changed prefix {control.hits:g} to {control.queries:g}: its hits ignore the prefix"
+        no_use = f"{said}, the control {control.hits:g} to {control.queries:g}: its hits ignore the prefix"
         return Signal(warm.hits, "tokens", None, no_use, details)
     head, _ = _head(cold.hits, control.hits if control else None)
     is_reuse = warm.hits > num_warm * (head + NONCE_SLACK_TOKENS)
@@ -158,7 +158,7 @@ def counters(
 
 
 def is_no_head(reused_tokens: float | None, prompt_tokens: float | None) -> bool:
-    """True when a changed prefix reuses more than any template puts before it."""
+    """True when the control, a changed prefix, reuses more than any template puts before it."""
     if reused_tokens is None or prompt_tokens is None:
         return False
     return reused_tokens > max(TEMPLATE_HEAD_TOKENS + NONCE_SLACK_TOKENS, prompt_tokens / 2)
@@ -166,7 +166,7 @@ def is_no_head(reused_tokens: float | None, prompt_tokens: float | None) -> bool
 
 def _head(cold: float | None, control: float | None) -> tuple[float, str]:
     if control is not None:
-        return control, f"a changed prefix {control:g}"
+        return control, f"the control {control:g}"
     if cold is not None:
         return cold, f"the cold request {cold:g}"
     return TEMPLATE_HEAD_TOKENS, "the cold request tells no number"

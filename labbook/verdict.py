@@ -55,9 +55,7 @@ def contamination_by_tokens(cold: float | None, control: float | None, source: s
     head = TEMPLATE_HEAD_TOKENS if control is None else control
     if cold <= head + NONCE_SLACK_TOKENS:
         return None
-    compared = (
-        f"a template's head has at most about {head:g}" if control is None else f"a changed prefix reused {head:g}"
-    )
+    compared = f"a template's head has at most about {head:g}" if control is None else f"the control reused {head:g}"
     return f"the cold request was warm: it reused {cold:g} tokens by {source}, where {compared}"
 
 
@@ -66,7 +64,7 @@ def contamination_everywhere(cold: int | None, control: int | None, prompt_token
     if not (is_no_head(cold, prompt_tokens) and is_no_head(control, prompt_tokens)):
         return None
     return (
-        f"no request was cold: the cold one reused {cold} of {prompt_tokens} tokens and a changed prefix "
+        f"no request was cold: the cold one reused {cold} of {prompt_tokens} tokens and the control "
         f"{control}, so the nonce comes too late in the prompt, or the server reuses whatever comes first"
     )
 

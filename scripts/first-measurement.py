@@ -8,8 +8,10 @@ labbook, and the figure lies in the folder `labbook-figures` beside it.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -17,8 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from labbook import measure_cli
 from labbook.book import Labbook
 from labbook.errors import LabbookError
+from labbook.places import file_argument
 from labs.kit.parameters import DEFAULT_MODEL, default_labbook
 from labs.kit.serving import ServingError, running_server
+from minivllm.home import home
 from minivllm.models.errors import ModelError
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -27,6 +31,17 @@ LABEL = "first measurement"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    try:
+        Labbook(options.labbook).check_writable_place()  # wrong usage is told at once, not after a wait
+        with only_one_at_a_time():
+            return _measure(options)
+    except LabbookError as error:
+        return _fail(str(error), WRONG_USAGE)
+    except KeyboardInterrupt:
+        return _fail("stopped; nothing was written", INTERRUPTED)
+
+
+def _measure(options: argparse.Namespace) -> int:
     try:
         figure = next_figure(options.labbook)
     except (LabbookError, OSError) as error:
@@ -47,8 +62,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: run `make measure`, which installs what is needed", FAILED)
-    except KeyboardInterrupt:
-        return _fail("stopped; nothing was written", INTERRUPTED)
+
+
+@contextlib.contextmanager
+def only_one_at_a_time() -> Iterator[None]:
+    """Wait while another measurement runs on this machine: two at once would measure each other.
+
+    The lock is a file in MINIVLLM_HOME, and ends with the process that holds it. Where none can be had, nobody waits.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            home().mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context(open(home() / ".measure.lock", "w"))
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("another measurement runs here, waiting", file=sys.stderr, flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def fetch(model: str) -> None:
@@ -82,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--prefix-words", type=int, default=600, metavar="N", help="words of shared text (%(default)s)")
     parser.add_argument(
         "--labbook",
-        type=Path,
+        type=file_argument,
         default=default_labbook(),
         metavar="FILE",
         help="append here (LABBOOK, else labbook.md at the top of the checkout)",

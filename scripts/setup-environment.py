@@ -21,7 +21,7 @@ import subprocess
 import sys
 import textwrap
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,16 @@ UNREACHABLE = re.compile(
     r"|Network is unreachable|Max retries"
 )
 NO_VERSION = re.compile(r"satisfies the requirement (\S+).*\(from versions: none\)")
+# Modules without which an extra is not there: somebody, or a full disk, may have removed a part of .venv.
+ENGINE_MODULES = ("mlx.core", "mlx_lm", "transformers", "fastapi", "uvicorn")
+MODULES = {
+    "engine": ENGINE_MODULES,
+    "cuda": ENGINE_MODULES,
+    "plot": ("matplotlib", "numpy"),
+    "lab": ("matplotlib", "numpy", "jupyterlab", "ipywidgets", "nbval", "papermill"),
+    "test": ("pytest", "pytest_timeout", "hypothesis", "httpx", "openai", "yaml", "mypy", "ruff"),
+}
+ALWAYS_MODULES = ("pip", "prometheus_client", "requests", "tqdm")
 # Standard output and error as one text.
 OUTPUT: dict[str, Any] = {
     "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"
@@ -110,7 +120,7 @@ def reason_to_rebuild(root: Path, stamp: Stamp | None, extras: Sequence[str], sa
         return f"it has Python {stamp.python}, and {python_version()} was asked for"
     if "cuda" in extras and "engine" in stamp.extras:
         return "MLX's CUDA build takes the place of the CPU build"
-    if not works(venv):
+    if not works(venv, set(extras) & set(stamp.extras)):
         return "its Python or its packages are gone"
     return None
 
@@ -132,8 +142,15 @@ def python_version() -> str:
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def works(venv: Path) -> bool:
-    question = f"import pip, importlib.metadata as metadata; metadata.distribution('{DISTRIBUTION}')"
+def works(venv: Path, extras: Collection[str]) -> bool:
+    """Whether its Python runs and finds this distribution and the main packages of `extras`; imports none of them."""
+    modules = sorted({*ALWAYS_MODULES, *(module for extra in extras for module in MODULES.get(extra, ()))})
+    question = (
+        "import importlib.metadata, importlib.util, sys; "
+        f"importlib.metadata.distribution('{DISTRIBUTION}'); "
+        f"specs = map(importlib.util.find_spec, {modules}); "
+        "sys.exit(any(spec is None or spec.origin is None for spec in specs))"  # without origin: a folder, emptied
+    )
     try:
         return subprocess.run([venv / "bin" / "python", "-I", "-c", question], capture_output=True).returncode == 0
     except OSError:

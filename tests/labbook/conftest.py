@@ -46,6 +46,11 @@ class Behaviour:
     chunk_bytes: int = 7
     line_end: bytes = b"\r\n"
     timings: bool = False
+    usage_told: dict = field(default_factory=dict)  # put over the true usage
+    timings_told: dict = field(default_factory=dict)
+    content_encoding: str | None = None  # of whole answers, metrics included; the bytes are what `encode` makes
+    encode: Callable[[bytes], bytes] = lambda data: data
+    endless_metrics: bool = False
     tokenizes: bool = False
     streams: bool = True
 
@@ -100,6 +105,8 @@ class Handler(BaseHTTPRequestHandler):
         behaviour = self.state.behaviour
         if self.path == "/v1/models":
             self._json(200, {"data": [{"id": name} for name in behaviour.models]})
+        elif self.path == "/metrics" and behaviour.endless_metrics:
+            self._endless()
         elif self.path == "/metrics" and behaviour.metrics:
             self._send(200, "text/plain", self._metrics().encode())
         else:
@@ -149,12 +156,9 @@ class Handler(BaseHTTPRequestHandler):
         state.computed += len(tokens) - cached
         time.sleep((len(tokens) - cached) * behaviour.token_s + (behaviour.first_request_s if number == 1 else 0))
         details = {"prompt_tokens_details": {"cached_tokens": cached}} if behaviour.cached_tokens else {}
-        usage = {"prompt_tokens": len(tokens), "completion_tokens": 2, **details}
-        timings = (
-            {"timings": {"cache_n": cached, "prompt_n": len(tokens) - cached, "prompt_ms": 1.5}}
-            if behaviour.timings
-            else {}
-        )
+        usage = {"prompt_tokens": len(tokens), "completion_tokens": 2, **details, **behaviour.usage_told}
+        times = {"cache_n": cached, "prompt_n": len(tokens) - cached, "prompt_ms": 1.5, **behaviour.timings_told}
+        timings = {"timings": times} if behaviour.timings else {}
         if body.get("stream") and behaviour.streams:
             return self._stream(body, usage, timings, number)
         message = {"role": "assistant", "content": "The archive"}
@@ -217,12 +221,22 @@ class Handler(BaseHTTPRequestHandler):
             f'{name}:prefix_cache_queries_total{{model_name="{model}",engine="0"}} {float(state.queries)}\n'
         )
 
+    def _endless(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.close_connection = True
+        while not self.state.stopping.is_set():
+            self.wfile.write(b"# nothing\n" * 10_000)
+
     def _json(self, status: int, payload: dict) -> None:
         self._send(status, "application/json", json.dumps(payload).encode())
 
     def _send(self, status: int, content_type: str, data: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", content_type)
+        data = self.state.behaviour.encode(data)
+        if self.state.behaviour.content_encoding:
+            self.send_header("Content-Encoding", self.state.behaviour.content_encoding)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

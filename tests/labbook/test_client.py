@@ -1,5 +1,6 @@
 """One request, timed, against servers that misbehave (MS-04 to MS-14)."""
 
+import gzip
 import json
 
 import pytest
@@ -98,6 +99,9 @@ def test_absent_counts_are_none_with_a_reason(serve) -> None:
         ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": -1}}, None),
         ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": True}}, None),
         ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": "32"}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": float("nan")}}, None),
+        ({"prompt_tokens": 40, "prompt_tokens_details": {"cached_tokens": float("inf")}}, None),
+        ({"prompt_tokens": 10**400, "prompt_tokens_details": {"cached_tokens": 10**400}}, None),
         ({}, None),
         (None, None),
         ([], None),
@@ -168,7 +172,10 @@ def test_a_prompt_that_is_too_long_is_not_tried_again(serve) -> None:
     [
         ((200, "text/html", b"<html><title>Welcome to\nnginx!</title></html>"), "HTML page titled 'Welcome to nginx!'"),
         ((200, "application/json", b""), "empty answer"),
-        ((200, "text/event-stream", b""), "broke off"),
+        ((200, "text/event-stream", b""), "sent an empty answer in the place of a stream"),
+        ((200, "text/event-stream", b"<html><title>Log in</title>"), "HTML page titled 'Log in'"),
+        ((200, "text/event-stream", b'{"error": "no route"}'), "answered with no route"),
+        ((200, "text/event-stream", b": ping\n\n"), "broke off"),
         ((200, "application/json", b'{"hello": 1}'), "no chat completion"),
         ((200, "application/json", b"[]"), "no chat completion"),
         ((200, "application/json", b'{"error": {"message": "no GPU"}}'), "error: no GPU"),
@@ -270,3 +277,35 @@ def test_a_password_in_the_base_url_is_sent_as_basic_auth(serve) -> None:
 )
 def test_error_objects_of_every_usual_shape_are_understood(payload: object, said: str | None) -> None:
     assert error_text(payload) == said
+
+
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("told", [float("nan"), float("inf"), float("-inf"), 1.5, -1, "46", 2**53 + 1])
+def test_a_count_that_is_no_number_of_tokens_is_none_with_a_reason(serve, streams: bool, told: object) -> None:
+    answer = ask(serve(streams=streams, usage_told={"prompt_tokens": told, "completion_tokens": told}))
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens) == (None, None, 0)
+    for name in ("prompt_tokens", "completion_tokens"):
+        assert answer.why[name] == f"usage holds a {name} that is no number of tokens"
+
+
+def test_a_compressed_answer_is_decoded_though_none_was_asked_for(serve) -> None:
+    state = serve(streams=False, content_encoding="gzip", encode=gzip.compress)
+    assert ask(state).prompt_tokens == 46
+    assert state.headers[0]["Accept-Encoding"] == "identity"
+
+
+def test_an_encoding_that_cannot_be_undone_is_named(serve) -> None:
+    with pytest.raises(ServerError, match="Content-Encoding rot13, which cannot be read here"):
+        ask(serve(streams=False, content_encoding="rot13"))
+
+
+def test_an_answer_that_is_not_in_the_encoding_it_names_is_an_error(serve) -> None:
+    with pytest.raises(ServerError, match=r"the connection to .* broke: .*gzip"):
+        ask(serve(streams=False, content_encoding="gzip"))
+
+
+def test_an_endless_metrics_page_is_given_up(serve) -> None:
+    client = Client(serve(endless_metrics=True).url, timeout_s=10.0)
+    with pytest.raises(ServerError, match="the answer is longer than 4 MiB"):
+        client.metrics_page()
+    client.close()

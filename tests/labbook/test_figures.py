@@ -25,7 +25,7 @@ RECORD = {
     "environment": {"device": "Linux x86_64, 2 CPU cores"},
 }
 SENTENCE = (
-    "time to first token is 4.10 s cold and 200 ms warm (median of 3, 100 ms to 300 ms), a changed prefix "
+    "time to first token is 4.10 s cold and 200 ms warm (median of 3, 100 ms to 300 ms), the control "
     "4.20 s; warm over cold 0.05, verdict reused."
 )
 
@@ -64,7 +64,7 @@ def test_the_axes_name_their_unit_and_the_caption_names_n_and_device() -> None:
     (axes,) = drawn.figure.axes
     assert axes.get_ylabel() == "time to first token (s)"
     assert drawn.caption == (
-        "n = 1 cold request, 3 warm, 1 with a changed prefix; prompt of 616 tokens; m1 on lab; "
+        "n = 1 cold request, 3 warm, 1 control (changed prefix); prompt of 616 tokens; m1 on lab; "
         "measured from Linux x86_64, 2 CPU cores"
     )
     assert drawn.figure.get_facecolor()[:3] == axes.get_facecolor()[:3] == (1.0, 1.0, 1.0)

@@ -254,3 +254,43 @@ def test_a_plan_without_sense_is_refused(options: dict) -> None:
 def test_options_refine_a_given_plan(serve) -> None:
     record = measure(serve().url, Plan(prefix_words=50, label="a"), label="b", timeout_s=10.0)
     assert (record["label"], record["prefix_source"]) == ("b", "synthetic, 50 words, seed 0")
+
+
+NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("told", NOT_FINITE)
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_number_that_is_none_costs_its_own_field_and_not_the_measurement(serve, told: float, streams: bool) -> None:
+    broken = {"prompt_tokens": told, "completion_tokens": told}
+    record = run(serve(timings=True, streams=streams, usage_told=broken, timings_told={"prompt_ms": told}))
+    assert from_line(to_line(record)) == record
+    assert (record["verdict"], record["prompt_tokens"]) == ("reused", None)
+    assert record["absent"]["prompt_tokens"] == "usage holds a prompt_tokens that is no number of tokens"
+    for phase in ("cold", "warm"):
+        timings = record["server_timings_sample"][phase]
+        assert timings["prompt_ms"] is None and timings["prompt_n"] > 0
+        assert record["absent"][f"server_timings_sample.{phase}.prompt_ms"] == "the server told no finite number"
+    for request in record["requests"]:
+        assert request["completion_tokens"] is None and "completion_tokens" in request["absent"]
+
+
+def test_timings_of_a_shape_that_no_record_needs_are_null(serve) -> None:
+    deep: list = []
+    for _ in range(400):
+        deep = [deep]
+    record = run(serve(timings=True, timings_told={"prompt_ms": deep}))
+    assert from_line(to_line(record)) == record
+    assert record["server_timings_sample"]["cold"]["prompt_ms"] is None
+
+
+def test_an_endless_metrics_page_leaves_the_other_signals(serve) -> None:
+    record = run(serve(endless_metrics=True))
+    assert "longer than 4 MiB" in record["signals"]["counters"]["why"]
+    assert supports(record)["cached_tokens"] == "reused"
+
+
+@pytest.mark.parametrize("seconds", [1e300, 86_401.0])
+def test_a_timeout_of_more_than_a_day_is_refused(seconds: float) -> None:
+    with pytest.raises(UsageError, match="at most a day"):
+        Plan(timeout_s=seconds)

@@ -67,3 +67,47 @@ def test_the_first_figure_of_a_new_labbook_is_number_one(script: ModuleType, tmp
 def test_a_folder_in_the_place_of_the_labbook_is_refused(script: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(LabbookError, match="is a folder"):
         script.next_figure(tmp_path)
+
+
+def test_a_second_measurement_waits_for_the_first_and_says_so(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINIVLLM_HOME", str(tmp_path / "home"))
+    command = [sys.executable, str(SCRIPT), "--model", "no-such-model", "--labbook", str(tmp_path / "labbook.md")]
+    with script.only_one_at_a_time():
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert second.stderr is not None
+        assert second.stderr.readline() == "another measurement runs here, waiting\n"
+        assert second.poll() is None
+    _, said = second.communicate()
+    assert second.returncode == 1
+    assert "no-such-model" in said
+
+
+def test_one_measurement_after_the_other_does_not_wait(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINIVLLM_HOME", str(tmp_path / "home"))
+    for _ in range(2):
+        with script.only_one_at_a_time():
+            assert (tmp_path / "home" / ".measure.lock").is_file()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_home_that_cannot_be_written_stops_no_measurement(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MINIVLLM_HOME", str(tmp_path / "file" / "home"))
+    with script.only_one_at_a_time():
+        pass
+
+
+@pytest.mark.parametrize("name", ["labbook/", "/dev/full"])
+def test_a_place_that_takes_no_labbook_is_refused_before_the_wait(
+    script: ModuleType, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with script.only_one_at_a_time():
+        ended = run("--labbook", name)
+    assert ended.returncode == 2
+    assert "waiting" not in ended.stderr and "Traceback" not in ended.stderr

@@ -9,6 +9,7 @@ import dataclasses
 import errno
 import importlib.util
 import shutil
+import venv
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -48,7 +49,7 @@ class Checkout:
         (root / "constraints.txt").write_text("numpy==2.4.6\n")
         monkeypatch.setattr(script, "make_venv", self.make_venv)
         monkeypatch.setattr(script, "run_pip", self.run_pip)
-        monkeypatch.setattr(script, "works", lambda venv: (venv / "bin" / "python").is_file())
+        monkeypatch.setattr(script, "works", lambda venv, extras: (venv / "bin" / "python").is_file())
         monkeypatch.setattr(script.shutil, "disk_usage", lambda path: SimpleNamespace(free=self.free_bytes))
         monkeypatch.setattr(script, "ROOT", root)
 
@@ -337,3 +338,50 @@ def test_a_real_pip_that_finds_no_registry_is_told_from_other_failures(
     monkeypatch.setattr(setup_environment, "ROOT", root)
     assert setup_environment.main(["plot"]) == 1
     assert "the package registry cannot be reached" in error(capsys)
+
+
+@pytest.fixture
+def small_venv(tmp_path: Path, setup_environment: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A real environment without pip, with folders in the place of the packages of `plot` and of this distribution."""
+    monkeypatch.setattr(setup_environment, "ALWAYS_MODULES", ("requests",))
+    venv.create(tmp_path / ".venv", with_pip=False, symlinks=True)
+    (packages,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
+    for name in ("requests", "matplotlib", "numpy"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text("raise SystemExit('was imported')")
+    (packages / "prefix_cache_lab-0.1.0.dist-info").mkdir()
+    (packages / "prefix_cache_lab-0.1.0.dist-info" / "METADATA").write_text("Name: prefix-cache-lab\nVersion: 0.1.0\n")
+    return packages
+
+
+def test_an_environment_with_the_packages_of_an_extra_works_for_that_extra_alone(
+    small_venv: Path, tmp_path: Path, setup_environment: ModuleType
+) -> None:
+    assert setup_environment.works(tmp_path / ".venv", ["plot"])
+    assert not setup_environment.works(tmp_path / ".venv", ["plot", "test"])
+    assert not setup_environment.works(tmp_path / ".venv", ["engine"])
+
+
+@pytest.mark.parametrize("gone", ["matplotlib", "numpy/__init__.py", "requests", "prefix_cache_lab-0.1.0.dist-info"])
+def test_an_environment_that_lost_a_part_does_not_work(
+    small_venv: Path, tmp_path: Path, setup_environment: ModuleType, gone: str
+) -> None:
+    lost = small_venv / gone
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    assert not setup_environment.works(tmp_path / ".venv", ["plot"])
+
+
+def test_packages_that_are_gone_make_the_environment_anew_when_they_are_asked_for(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkout.setup("plot", "test")
+    monkeypatch.setattr(checkout.script, "works", lambda venv, extras: "test" not in extras)
+    assert checkout.setup("plot") == 0
+    assert checkout.made == 1
+    assert checkout.setup("test") == 0
+    assert checkout.made == 2
+    assert "its Python or its packages are gone" in capsys.readouterr().err
+
+
+def test_every_extra_that_brings_packages_is_looked_after(setup_environment: ModuleType, project: dict) -> None:
+    assert set(setup_environment.MODULES) == set(project["optional-dependencies"]) - {"engine-common"}
