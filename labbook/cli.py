@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", parents=[shared], help="one record in full")
     show.add_argument("number", nargs="?", default="-1", help=_NUMBER_HELP)
     show.set_defaults(run=_show)
-    plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records")
+    plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records, or of one burst")
     plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
     plot.add_argument("--out", type=Path, default=Path("labbook.png"), metavar="FILE", help="a .png file (labbook.png)")
     plot.set_defaults(run=_plot)
@@ -95,10 +95,15 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
+    from labbook.burst_report import burst_bars, is_burst
     from labbook.figures import cold_warm_bars
 
     reading = _read(options.labbook)
-    drawn = cold_warm_bars([_numbered(reading, number) for number in options.numbers], options.out)
+    records = [_numbered(reading, number) for number in options.numbers]
+    if len(records) == 1 and is_burst(records[0]):
+        drawn = burst_bars(records[0], options.out)
+    else:
+        drawn = cold_warm_bars(records, options.out)
     told = {"figure": str(options.out), "sentence": drawn.sentence, "caption": drawn.caption}
     print(json.dumps(told) if options.json else f"figure {options.out}: {drawn.sentence}\n{drawn.caption}")
     return DONE

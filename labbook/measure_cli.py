@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     show_everything()
     try:
+        if options.burst is not None and options.expect:
+            raise UsageError("--burst gives no verdict, so --expect has nothing to compare: leave one of them out")
         book = Labbook(options.labbook)
         _check_places(book, options.figure)
         record = _measure(options)
@@ -76,6 +78,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"warm requests, each with another question ({DEFAULT_QUESTIONS})",
     )
+    add(
+        "--burst",
+        type=int,
+        metavar="N",
+        help="measure bursts of N requests instead: identical, over one document, distinct, and one that comes late",
+    )
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds for each whole request (120)")
     add("--label", default="", help="a word of yours that finds the record again")
     add("--engine", help="engine name for the record; found from the counters when left out")
@@ -84,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, help="seed of the synthetic prefix (0); the nonce is fresh in every run")
     add("--labbook", type=Path, default=default_path(), metavar="FILE", help="append here (LABBOOK, else labbook.md)")
     add("--expect", choices=WORDS, help="exit with status 3 unless this is the verdict")
-    add("--figure", type=Path, metavar="FILE", help="also draw cold and warm bars (.png, needs the extra `plot`)")
+    add("--figure", type=Path, metavar="FILE", help="also draw its bars (.png, needs the extra `plot`)")
     add("--json", action="store_true", help="print the record as JSON instead of the report")
     return parser
 
@@ -106,6 +114,7 @@ def _check_places(book: Labbook, figure: Path | None) -> None:
 
 
 def _measure(options: argparse.Namespace) -> Record:
+    from labbook.burst import measure_burst
     from labbook.measure import measure
 
     plan = Plan(
@@ -120,6 +129,11 @@ def _measure(options: argparse.Namespace) -> Record:
         engine_version=options.engine_version,
         seed=options.seed,
     )
+    if options.burst is not None:
+        with _progress(3 * options.burst + 5) as progress:
+            return measure_burst(
+                options.base_url, options.burst, plan, api_key=_api_key(options.api_key_env), progress=progress
+            )
     with _progress(plan.questions + 3) as progress:
         return measure(options.base_url, plan, api_key=_api_key(options.api_key_env), progress=progress)
 
@@ -144,10 +158,12 @@ def _tell(record: Record, book: Labbook, options: argparse.Namespace) -> None:
 
 
 def _draw(record: Record, path: Path, out: TextIO) -> None:
+    from labbook.burst_report import burst_bars, is_burst
     from labbook.figures import cold_warm_bars
 
     try:
-        print(f"figure {path}: {cold_warm_bars(record, path).sentence}", file=out)
+        drawn = burst_bars(record, path) if is_burst(record) else cold_warm_bars(record, path)
+        print(f"figure {path}: {drawn.sentence}", file=out)
     except LabbookError as error:  # the record stands: `labbook plot` can draw it later
         print(f"measure-prefix-cache: {error}", file=sys.stderr)
 
