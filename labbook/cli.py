@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", parents=[shared], help="one record in full")
     show.add_argument("number", nargs="?", default="-1", help=_NUMBER_HELP)
     show.set_defaults(run=_show)
-    plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records")
+    plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records, or of one burst")
     plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
     plot.add_argument("--out", type=Path, metavar="FILE", help="a .png file (its record's number in labbook-figures)")
     plot.set_defaults(run=_plot)
@@ -104,12 +104,14 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
+    from labbook.burst_report import burst_bars, is_burst
     from labbook.figures import cold_warm_bars
 
     reading = _read(options.labbook)
     records = [_numbered(reading, number) for number in options.numbers]
     out = options.out or _figure_path(options.labbook, [reading.records.index(record) + 1 for record in records])
-    drawn = cold_warm_bars(records, out)
+    is_one_burst = len(records) == 1 and is_burst(records[0])
+    drawn = burst_bars(records[0], out) if is_one_burst else cold_warm_bars(records, out)
     told = {"figure": str(out), "sentence": drawn.sentence, "caption": drawn.caption}
     if options.json:
         print(json.dumps(told))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -26,12 +26,16 @@ _STREAM_STARTS = (b"data:", b"event:", b":")
 
 
 class Client:
-    """One server. `shape` is the set of optional request fields that it was found to take."""
+    """One server. `shape` is the set of optional request fields that it was found to take.
+
+    `on_first_token` is called, in the thread that waits for the answer, when the first token of a stream has arrived.
+    """
 
     def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 120.0) -> None:
         self.urls: ServerUrls = parse(base_url)
         self.timeout_s = timeout_s
         self.shape: Shape = FULL
+        self.on_first_token: Callable[[], None] | None = None
         self._connection = Connection(self.urls, api_key)
 
     @property
@@ -151,7 +155,9 @@ class Client:
         if message := error_text(chunk) or (event.data if event.name == "error" else None):
             raise ServerError(f"the server broke off with an error: {self._connection.safe(message)}")
         if isinstance(chunk, dict):
-            heard.take(chunk, at_s)
+            is_first = heard.take(chunk, at_s)
+            if is_first and self.on_first_token is not None:
+                self.on_first_token()
 
 
 @dataclass
@@ -166,11 +172,14 @@ class _Heard:
     finish_reason: str | None = None
     last: dict[str, Any] = field(default_factory=dict)
 
-    def take(self, chunk: dict[str, Any], at_s: float | None) -> None:
+    def take(self, chunk: dict[str, Any], at_s: float | None) -> bool:
+        """Note what this chunk says; True when it carries the first token."""
         self.last.update({name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)})
         self.finish_reason = finish_reason(chunk) or self.finish_reason
         if self.first_field is None and (found := first_token_field(chunk)):
             self.first_field, self.first_at_s = found, at_s
+            return True
+        return False
 
     def answer(self, started_s: float, ended_s: float, body_sha256: str) -> Answer:
         counts = token_counts(self.last.get("usage"), self.last.get("timings"))

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from statistics import mean, median
 from typing import Any
 
+from labbook.counters import CounterWatch
 from labbook.prompts import first_difference, sha256
 from labbook.record import RECORD_VERSION, Record, environment_stamp, now_iso
-from labbook.run import Run, Sent
+from labbook.run import Plan, Run, Sent
 from labbook.signals import CounterDelta, Signal
 from labbook.verdict import Verdict
 
@@ -21,13 +22,12 @@ _ENGINE_NAMES = {"llamacpp": "llama-server"}
 def run_record(run: Run, told: Mapping[str, Signal], found: Verdict) -> Record:
     """The record of a measured run: conditions, times in seconds, tokens, signals, verdict."""
     times, plan = run.times, run.plan
-    engine = plan.engine or _ENGINE_NAMES.get(run.watch.engine or "", run.watch.engine)
     record: Record = {
         "version": RECORD_VERSION,
         "lab": LAB,
         "experiment": "cold_warm",
         "label": plan.label,
-        "engine": engine,
+        "engine": engine_name(plan, run.watch),
         "engine_version": run.engine_version,
         "model": run.model,
         "base_url": run.base_url,
@@ -38,11 +38,11 @@ def run_record(run: Run, told: Mapping[str, Signal], found: Verdict) -> Record:
         "shared_prefix_source": run.shared_tokens_source,
         "page_tokens": run.watch.page_tokens,
         "timed": times.timed,
-        "cold_s": _seconds(times.cold_s),
+        "cold_s": rounded_s(times.cold_s),
         "warm_s": _spread(times.warm_s),
         "warm_over_cold": round(median(times.warm_s) / times.cold_s, 4),
-        "control_s": _seconds(times.control_s),
-        "warm_up_s": _seconds(run.warm_up.ttft_s or run.warm_up.total_s),
+        "control_s": rounded_s(times.control_s),
+        "warm_up_s": rounded_s(run.warm_up.ttft_s or run.warm_up.total_s),
         "server_timings_sample": _timings(run),
         "cache_metrics_delta": _counter_deltas(run),
         "failed": len(run.failures),
@@ -64,17 +64,22 @@ def run_record(run: Run, told: Mapping[str, Signal], found: Verdict) -> Record:
     return record
 
 
-def _seconds(value: float | None) -> float | None:
+def engine_name(plan: Plan, watch: CounterWatch) -> str | None:
+    """The engine as it was given, else as its counters are named."""
+    return plan.engine or _ENGINE_NAMES.get(watch.engine or "", watch.engine)
+
+
+def rounded_s(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
 
 
 def _spread(seconds: tuple[float, ...]) -> dict[str, Any]:
     return {
         "count": len(seconds),
-        "p50": _seconds(median(seconds)),
-        "mean": _seconds(mean(seconds)),
-        "min": _seconds(min(seconds)),
-        "max": _seconds(max(seconds)),
+        "p50": rounded_s(median(seconds)),
+        "mean": rounded_s(mean(seconds)),
+        "min": rounded_s(min(seconds)),
+        "max": rounded_s(max(seconds)),
     }
 
 
@@ -89,8 +94,8 @@ def _request(sent: Sent, cold_body: bytes) -> dict[str, Any]:
         return told
     answer = sent.answer
     return told | {
-        "ttft_s": _seconds(answer.ttft_s),
-        "total_s": _seconds(answer.total_s),
+        "ttft_s": rounded_s(answer.ttft_s),
+        "total_s": rounded_s(answer.total_s),
         "streamed": answer.streamed,
         "first_field": answer.first_field,
         "finish_reason": answer.finish_reason,

@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     show_everything()
     try:
+        if options.burst is not None and options.expect:
+            raise UsageError("--burst gives no verdict, so --expect has nothing to compare: leave one of them out")
         book = Labbook(options.labbook)
         _check_places(book, options.figure)
         record = _measure(options)
@@ -77,6 +79,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"warm requests, each with another question ({DEFAULT_QUESTIONS})",
     )
+    add(
+        "--burst",
+        type=int,
+        metavar="N",
+        help="measure bursts of N requests instead: identical, over one document, distinct, and one that comes late",
+    )
     add("--timeout", type=float, default=120.0, metavar="S", help="seconds for each whole request (120)")
     add("--label", default="", help="a word of yours that finds the record again")
     add("--engine", help="engine name for the record; found from the counters when left out")
@@ -91,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         help="append here (LABBOOK, else labbook.md)",
     )
     add("--expect", choices=WORDS, help="exit with status 3 unless this is the verdict")
-    add("--figure", type=Path, metavar="FILE", help="also draw cold and warm bars (.png, needs the extra `plot`)")
+    add("--figure", type=Path, metavar="FILE", help="also draw its bars (.png, needs the extra `plot`)")
     add("--json", action="store_true", help="print the record as JSON instead of the report")
     return parser
 
@@ -113,6 +121,7 @@ def _check_places(book: Labbook, figure: Path | None) -> None:
 
 
 def _measure(options: argparse.Namespace) -> Record:
+    from labbook.burst import measure_burst
     from labbook.measure import measure
 
     plan = Plan(
@@ -127,6 +136,11 @@ def _measure(options: argparse.Namespace) -> Record:
         engine_version=options.engine_version,
         seed=options.seed,
     )
+    if options.burst is not None:
+        with _progress(3 * options.burst + 5) as progress:
+            return measure_burst(
+                options.base_url, options.burst, plan, api_key=_api_key(options.api_key_env), progress=progress
+            )
     with _progress(plan.questions + 3) as progress:
         return measure(options.base_url, plan, api_key=_api_key(options.api_key_env), progress=progress)
 
@@ -151,10 +165,12 @@ def _tell(record: Record, book: Labbook, options: argparse.Namespace) -> None:
 
 
 def _draw(record: Record, path: Path, out: TextIO) -> None:
+    from labbook.burst_report import burst_bars, is_burst
     from labbook.figures import cold_warm_bars
 
     try:
-        print(printable(f"figure {path}: {cold_warm_bars(record, path).sentence}"), file=out)
+        drawn = burst_bars(record, path) if is_burst(record) else cold_warm_bars(record, path)
+        print(printable(f"figure {path}: {drawn.sentence}"), file=out)
     except LabbookError as error:  # the record stands: `labbook plot` can draw it later
         print(printable(f"measure-prefix-cache: {error}"), file=sys.stderr)
 

@@ -89,9 +89,11 @@ def shuffled(text: str, seed: int) -> str:
 
 
 def fresh_nonces(count: int) -> list[str]:
-    """`count` random words that differ from each other in their first letter already."""
-    firsts = secrets.SystemRandom().sample(string.ascii_lowercase, count)
-    rests = ["".join(secrets.choice(string.ascii_lowercase) for _ in range(NONCE_LETTERS - 1)) for _ in firsts]
+    """`count` random words that differ from each other in their first letter already; from 27 on, in the first two."""
+    letters = string.ascii_lowercase
+    starts = list(letters) if count <= len(letters) else [one + two for one in letters for two in letters]
+    firsts = secrets.SystemRandom().sample(starts, count)
+    rests = ["".join(secrets.choice(letters) for _ in range(NONCE_LETTERS - len(first))) for first in firsts]
     return [first + rest for first, rest in zip(firsts, rests, strict=True)]
 
 

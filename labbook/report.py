@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+from labbook.burst_report import burst_text, is_burst
 from labbook.output import printable
 from labbook.record import Record
 from labbook.signals import UNSTEADY_ABOVE
@@ -33,12 +34,14 @@ _NEEDED = {
 
 
 def can_tell(record: Record) -> bool:
-    """True for a cold and warm record; people may write others into their notebook."""
-    return record.keys() >= _NEEDED
+    """True for a cold and warm record and for a burst; people may write others into their notebook."""
+    return is_burst(record) or record.keys() >= _NEEDED
 
 
 def as_text(record: Record) -> str:
-    """The whole report of a cold and warm record. Fields that are missing are left out, or said to be."""
+    """The whole report of a record. Fields that are missing are left out, or said to be."""
+    if is_burst(record):
+        return "\n".join(map(printable, burst_text(record).split("\n")))
     lines = [*_conditions(record), "", *_times(record), "", *_signals(record), "", *_verdict(record)]
     return "\n".join(map(printable, lines))
 

@@ -115,6 +115,48 @@ class Run:
         return Times(timed, seconds[0], tuple(seconds[1 : num_warm + 1]), seconds[-1] if self.control else None)
 
 
+@dataclass(frozen=True)
+class Shot:
+    """One request of a burst. `at_s` is the moment of sending, on a clock that all requests of a run share."""
+
+    at_s: float
+    sent: Sent
+
+
+@dataclass(frozen=True)
+class Burst:
+    """Requests that belong together. `why` says why one of them was not sent; empty when all were."""
+
+    kind: str
+    shots: tuple[Shot, ...]
+    why: str = ""
+
+    @property
+    def answers(self) -> list[Answer]:
+        return [shot.sent.answer for shot in self.shots if shot.sent.answer]
+
+    @property
+    def errors(self) -> list[str]:
+        return [shot.sent.error for shot in self.shots if shot.sent.error is not None]
+
+
+@dataclass(frozen=True)
+class BurstRun:
+    """Everything that was seen of the bursts, before anything is computed from it."""
+
+    plan: Plan
+    model: str
+    base_url: str
+    num_requests: int
+    new_tokens: int
+    cold: tuple[Answer, ...]
+    bursts: tuple[Burst, ...]
+    nonces: dict[str, str | list[str]]
+    engine_version: str | None
+    dropped_fields: tuple[str, ...]
+    watch: CounterWatch
+
+
 def queried_tokens(sent: Sequence[Sent]) -> int | None:
     """The prompt tokens of these requests; None when one of them failed or did not tell."""
     counts = [one.answer.prompt_tokens if one.answer else None for one in sent]
