@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import pwd
 import shutil
 import sys
 import tempfile
@@ -14,17 +15,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from minivllm.models.errors import ModelError
+
 _CACHE_VERSION = 1
+
+
+class HomeError(OSError, ModelError):
+    """The folder cannot be found, made or written. An `OSError` for those who can do without it."""
 
 
 def home() -> Path:
     """`$MINIVLLM_HOME`, else `minivllm` in the user's cache directory; made when it is first written to."""
     chosen = os.environ.get("MINIVLLM_HOME")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return _expanded(chosen).absolute()
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "minivllm"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "minivllm"
+        return _user_folder() / "Library" / "Caches" / "minivllm"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _user_folder() / ".cache") / "minivllm"
 
 
 @contextlib.contextmanager
@@ -37,9 +44,13 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def folder_made_once(final: Path, fill: Callable[[Path], None]) -> Path:
-    """`final`, made by `fill(temporary folder)` unless it is there; a reader never sees half of it."""
+    """`final`, made by `fill(temporary folder)` unless it is there; a reader never sees half of it.
+
+    Raises `HomeError` when its parent cannot be made or written, and whatever `fill` raises.
+    """
     if final.is_dir():
         return final
+    _require_writable(final.parent)
     with locked(final):
         if final.is_dir():  # another process made it while this one waited
             return final
@@ -74,6 +85,37 @@ def remembered(name: str, key: str, compute: Callable[[], Any], keep: Callable[[
 
 def is_disk_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def _expanded(chosen: str) -> Path:
+    first, *rest = Path(chosen).parts
+    if first == "~":
+        return _user_folder().joinpath(*rest)
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
+        message = f"MINIVLLM_HOME={chosen} names a user that this machine does not know; give a whole path"
+        raise HomeError(message) from None
+
+
+def _user_folder() -> Path:
+    """The user's own folder. `Path.home()` takes an empty HOME for the root of the file system."""
+    if os.environ.get("HOME"):
+        return Path.home()
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise HomeError("HOME is unset and this user has no folder; set MINIVLLM_HOME to one") from None
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or error
+        raise HomeError(f"{folder} cannot be written ({reason}); set MINIVLLM_HOME to a folder that can") from error
 
 
 def _read_cache(path: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,9 @@ from minivllm.models.stream_decoder import StreamDecoder
 from minivllm.models.weights import read_json
 
 Message = Mapping[str, Any]
+
+# Normalization (NFC) makes one character of a letter and its marks: "ǖ" of three, whose UTF-8 form has two bytes.
+_COMPOSED_CHARS = 4
 
 
 class Tokenizer:
@@ -36,6 +40,12 @@ class Tokenizer:
         added = transformers_tokenizer.added_tokens_decoder.items()
         self.special_token_ids = frozenset(index for index, token in added if token.special)
         self._byte_token_ids = _byte_token_ids(transformers_tokenizer.backend_tokenizer)
+
+    @cached_property
+    def max_chars_per_token(self) -> int:
+        """No token stands for more characters of a text than this."""
+        longest = max(map(len, self._tokenizer.get_vocab()), default=1)
+        return longest * (_COMPOSED_CHARS if self._tokenizer.backend_tokenizer.normalizer is not None else 1)
 
     @property
     def bos_token_id(self) -> int | None:
@@ -127,6 +137,7 @@ def load_tokenizer(folder: Path, config: Mapping[str, Any]) -> Tokenizer:
         raise ModelError(f"the tokenizer in {folder} cannot be read: {error}; fetch the model again") from error
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{folder} has a {type(tokenizer).__name__}, which has no tokenizer.json form; save it as one")
+    tokenizer.model_max_length = sys.maxsize  # the engine's limits refuse what is too long; this would only warn
     return Tokenizer(tokenizer, _eos_token_ids(folder, config) | _one(tokenizer.eos_token_id))
 
 

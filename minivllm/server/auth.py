@@ -7,9 +7,15 @@ import hmac
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from minivllm.config import ConfigError
 from minivllm.server.errors import ApiError
 
 OPEN_PATHS = frozenset({"/health"})
+
+
+def check_api_key(api_key: str) -> None:
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise ConfigError("the API key has characters that no HTTP header carries: use ASCII letters, digits and signs")
 
 
 class BearerAuth:

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 from minivllm.server.answers import Answer, ChatAnswer, TextAnswer
 from minivllm.server.body import read_object
 from minivllm.server.engine_thread import EngineThread
-from minivllm.server.errors import ApiError, ClientGoneError
+from minivllm.server.errors import ApiError
 from minivllm.server.fields import parse
 from minivllm.server.metrics import Histogram
 from minivllm.server.openai import ChatCompletion, Completion, Sampling
@@ -17,21 +17,16 @@ from minivllm.server.outputs import Outputs
 from minivllm.server.prepare import Prepared, Preparer
 from minivllm.server.streaming import stream
 
-CLIENT_CLOSED_REQUEST = 499
-
 
 def completion_routes(engine: EngineThread, model_name: str, preparer: Preparer, ttft: Histogram) -> APIRouter:
     router = APIRouter()
 
     async def respond(request: Request, asked: Sampling, prepared: Prepared, answer: Answer) -> Response:
         outputs = Outputs(engine, prepared, request, ttft.observe)
-        try:
-            if asked.stream:
-                return await stream(answer, outputs, include_usage=asked.include_usage)
-            async with outputs:
-                final = await outputs.last()
-        except ClientGoneError:
-            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        if asked.stream:
+            return await stream(answer, outputs, include_usage=asked.include_usage)
+        async with outputs:
+            final = await outputs.last()
         return JSONResponse(answer.whole(final), headers={"X-Request-Id": prepared.request_id})
 
     @router.post("/v1/chat/completions")

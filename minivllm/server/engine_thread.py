@@ -63,6 +63,7 @@ class EngineThread:
         self._thread = threading.Thread(target=self._run, name="minivllm-engine", daemon=True)
         self.health = Health("loading")
         self.facts: EngineFacts | None = None
+        self.config_error: ConfigError | None = None
         self.stats: Mapping[str, int] = {}
 
     def start(self) -> None:
@@ -123,7 +124,8 @@ class EngineThread:
         if self.health.state == "loading":
             return EngineGoneError("the model is still loading: try again when /health answers 200", "model_loading")
         if self.health.state == "dead":
-            return EngineGoneError(f"the engine thread died: {self.health.reason}", "engine_dead")
+            what = "the engine thread died" if self.facts is not None else "the model cannot be served"
+            return EngineGoneError(f"{what}: {self.health.reason}", "engine_dead")
         return EngineGoneError("the server is shutting down", "shutting_down")
 
     def _run(self) -> None:
@@ -141,6 +143,7 @@ class EngineThread:
             expected = isinstance(error, (ModelError, ConfigError))
             if not expected:
                 logger.error("the engine thread died", exc_info=error)
+            self.config_error = error if isinstance(error, ConfigError) else None
             self._close(Health("dead", str(error) if expected else f"{type(error).__name__}: {error}"))
             self._on_death(self.health)
 

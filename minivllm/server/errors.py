@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
@@ -14,9 +14,16 @@ from minivllm.request import RequestError
 
 logger = logging.getLogger("minivllm.server")
 
+CLIENT_CLOSED_REQUEST = 499
+MAX_MESSAGE_CHARS = 400
+ELLIPSIS = " ... "
+
 
 class ApiError(Exception):
-    """An error as answer: `message` for a person, `code` for a program, `param` the field at fault."""
+    """An error as answer: `message` for a person, `code` for a program, `param` the field at fault.
+
+    What it repeats of a request is cut: a prompt of megabytes never comes back as an error.
+    """
 
     def __init__(
         self,
@@ -27,10 +34,10 @@ class ApiError(Exception):
         param: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(clipped(message))
         self.status = status
         self.code = code
-        self.param = param
+        self.param = None if param is None else clipped(param)
         self.headers = headers
 
     @property
@@ -67,6 +74,14 @@ class ClientGoneError(Exception):
 
 def invalid_value(message: str, param: str) -> ApiError:
     return ApiError(400, message, code="invalid_value", param=param)
+
+
+def clipped(text: str) -> str:
+    """`text`, its middle left out when it is longer than an error needs."""
+    if len(text) <= MAX_MESSAGE_CHARS:
+        return text
+    half = (MAX_MESSAGE_CHARS - len(ELLIPSIS)) // 2
+    return text[:half] + ELLIPSIS + text[-half:]
 
 
 def error_type(status: int) -> str:
@@ -107,6 +122,9 @@ def install(app: FastAPI) -> None:
     async def answer_known(_: Request, error: Exception) -> JSONResponse:
         return as_api_error(error).response()
 
+    async def answer_nobody(_: Request, __: Exception) -> Response:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+
     async def answer_route(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
         asked = f"{request.method} {request.url.path}"
@@ -121,4 +139,5 @@ def install(app: FastAPI) -> None:
 
     for kind in (ApiError, RequestError, ConfigError, Exception):
         app.add_exception_handler(kind, answer_known)
+    app.add_exception_handler(ClientGoneError, answer_nobody)
     app.add_exception_handler(HTTPException, answer_route)

@@ -12,6 +12,8 @@ from minivllm.server.errors import ApiError
 
 Model = TypeVar("Model", bound=BaseModel)
 
+MAX_NAME_CHARS = 80
+
 HARMLESS = frozenset(
     {
         "metadata",
@@ -73,6 +75,8 @@ def parse(model: type[Model], body: Mapping[str, Any]) -> Model:
 
 def nearest(name: str, known: Collection[str]) -> str:
     """The end of a sentence: ": did you mean ...?" when a known name is close, else nothing."""
+    if len(name) > MAX_NAME_CHARS:  # comparing takes time and finds nothing
+        return ""
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
     return f": did you mean {close[0]!r}?" if close else ""
 

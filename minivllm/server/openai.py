@@ -107,7 +107,7 @@ class Sampling(Strict):
     stream_options: StreamOptions | None = None
     temperature: float = 1.0
     top_p: float = 1.0
-    seed: int | None = None
+    seed: Annotated[int, Field(ge=-(2**63), le=2**64 - 1)] | None = None
     stop: Annotated[tuple[str, ...], BeforeValidator(_check_stop)] = ()
     stop_token_ids: list[Any] = Field(default_factory=list)
     ignore_eos: bool = False

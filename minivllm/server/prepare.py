@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minivllm.config import SamplingParams
-from minivllm.request import InvalidTokenError, RequestError
+from minivllm.request import ContextLengthExceededError, InvalidTokenError, RequestError
 from minivllm.server.engine_facts import EngineFacts
 from minivllm.server.engine_thread import EngineThread
 from minivllm.server.errors import ApiError, invalid_value
@@ -17,6 +17,9 @@ from minivllm.server.openai import ChatCompletion, ChatPrompt, Completion, Messa
 
 COMPLETION_MAX_TOKENS = 16
 """OpenAI's default for `/v1/completions`. A chat without a limit gets whatever fits behind its prompt."""
+
+
+MAX_TOP_LOGPROBS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +54,30 @@ class Preparer:
     def chat(self, asked: ChatCompletion) -> Prepared:
         self.check_model(asked.model)
         _check_tool_choice(asked)
+        max_tokens = _chat_max_tokens(asked)
+        params = _params(asked, max_tokens or 1, _chat_logprobs(asked), None)
         token_ids = self.encode_chat(asked, add_generation_prompt=True, drop_tools=asked.tool_choice == "none")
-        max_tokens = _chat_max_tokens(asked) or max(1, self.facts.limits.max_tokens_after(len(token_ids)))
-        return self._prepared("chatcmpl-", token_ids, asked, max_tokens, _chat_logprobs(asked), None)
+        if max_tokens is None:
+            params = replace(params, max_tokens=max(1, self.facts.limits.max_tokens_after(len(token_ids))))
+        return self._prepared("chatcmpl-", token_ids, asked, params)
 
     def completion(self, asked: Completion) -> Prepared:
         self.check_model(asked.model)
         if asked.max_tokens == 0:
             raise invalid_value("max_tokens=0 must be at least 1: with echo, ask for 1 and ignore it", "max_tokens")
+        max_tokens = COMPLETION_MAX_TOKENS if asked.max_tokens is None else asked.max_tokens
+        params = _params(asked, max_tokens, asked.logprobs, asked.logprobs if asked.echo else None)
         token_ids = (
             asked.prompt if isinstance(asked.prompt, list) else self.encode(asked.prompt, asked.add_special_tokens)
         )
-        prompt_logprobs = asked.logprobs if asked.echo else None
-        max_tokens = COMPLETION_MAX_TOKENS if asked.max_tokens is None else asked.max_tokens
-        return self._prepared("cmpl-", token_ids, asked, max_tokens, asked.logprobs, prompt_logprobs)
+        return self._prepared("cmpl-", token_ids, asked, params)
 
-    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+    def encode(self, text: str, add_special_tokens: bool = True, param: str = "prompt") -> list[int]:
+        """Raises `ContextLengthExceededError`, before it takes the tokenizer from others, if no prompt is that long."""
+        facts = self.facts
+        _check_text_length(facts, text, param)
         with self._tokenizer_lock:
-            return self.facts.tokenizer.encode(text, add_special_tokens=add_special_tokens)
+            return facts.tokenizer.encode(text, add_special_tokens=add_special_tokens)
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
         with self._tokenizer_lock:
@@ -93,36 +102,12 @@ class Preparer:
             raise invalid_value(f"the chat template of {self._model_name!r} takes no tools: leave them out", "tools")
         messages = [_template_message(message) for message in asked.messages]
         try:
-            with self._tokenizer_lock:
-                return tokenizer.encode_chat(
-                    messages,
-                    tools=tools,
-                    add_generation_prompt=add_generation_prompt,
-                    **asked.chat_template_kwargs,
-                )
+            text = tokenizer.render_chat(messages, tools, add_generation_prompt, **asked.chat_template_kwargs)
         except Exception as error:  # a template is a program of the model's, and these messages made it fail (SV-07)
             raise ApiError(400, str(error), code="template_refused", param="messages") from error
+        return self.encode(text, add_special_tokens=False, param="messages")  # the template writes BOS itself
 
-    def _prepared(
-        self,
-        id_prefix: str,
-        token_ids: list[int],
-        asked: Sampling,
-        max_tokens: int,
-        logprobs: int | None,
-        prompt_logprobs: int | None,
-    ) -> Prepared:
-        params = SamplingParams(
-            max_tokens=max_tokens,
-            temperature=asked.temperature,
-            top_p=asked.top_p,
-            seed=asked.seed,
-            stop=asked.stop,
-            stop_token_ids=asked.stop_token_ids,
-            ignore_eos=asked.ignore_eos,
-            logprobs=logprobs,
-            prompt_logprobs=prompt_logprobs,
-        )
+    def _prepared(self, id_prefix: str, token_ids: list[int], asked: Sampling, params: SamplingParams) -> Prepared:
         self.facts.limits.check(token_ids, params)
         return Prepared(id_prefix + uuid.uuid4().hex, token_ids, params, asked.cache_salt)
 
@@ -130,6 +115,32 @@ class Preparer:
         vocab_size = self.facts.limits.vocab_size
         if type(token_id) is not int or not 0 <= token_id < vocab_size:
             raise InvalidTokenError(f"{token_id!r:.80} is not a token id from 0 to {vocab_size - 1}", param="tokens")
+
+
+def _check_text_length(facts: EngineFacts, text: str, param: str) -> None:
+    longest_tokens = facts.limits.max_tokens_after(1)
+    longest_chars = longest_tokens * facts.tokenizer.max_chars_per_token
+    if len(text) > longest_chars:
+        raise ContextLengthExceededError(
+            f"{len(text)} characters are more than {longest_tokens} tokens, the longest prompt that fits, "
+            f"can stand for ({longest_chars}): shorten the prompt",
+            param=param,
+        )
+
+
+def _params(asked: Sampling, max_tokens: int, logprobs: int | None, prompt_logprobs: int | None) -> SamplingParams:
+    """Made before anything slow, so that bad ones cost nothing."""
+    return SamplingParams(
+        max_tokens=max_tokens,
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        seed=asked.seed,
+        stop=asked.stop,
+        stop_token_ids=asked.stop_token_ids,
+        ignore_eos=asked.ignore_eos,
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs,
+    )
 
 
 def _template_message(message: Message) -> dict[str, Any]:
@@ -162,6 +173,8 @@ def _chat_max_tokens(asked: ChatCompletion) -> int | None:
 
 
 def _chat_logprobs(asked: ChatCompletion) -> int | None:
+    if asked.top_logprobs is not None and not 0 <= asked.top_logprobs <= MAX_TOP_LOGPROBS:
+        raise invalid_value(f"top_logprobs={asked.top_logprobs} must lie from 0 to {MAX_TOP_LOGPROBS}", "top_logprobs")
     if asked.logprobs:
         return asked.top_logprobs or 0
     if asked.top_logprobs:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import threading
 from pathlib import Path
 
 import pytest
 
 from minivllm.home import folder_made_once, home, remembered
+from minivllm.models.errors import ModelError
 
 
 def test_the_environment_chooses_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,6 +18,41 @@ def test_the_environment_chooses_the_place(tmp_path: Path, monkeypatch: pytest.M
     assert home() == tmp_path / "here"
     monkeypatch.delenv("MINIVLLM_HOME")
     assert home().name == "minivllm"
+
+
+@pytest.mark.parametrize("value", ["", None])
+def test_without_a_home_variable_the_account_says_where_home_is(
+    value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MINIVLLM_HOME", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    account = Path(pwd.getpwuid(os.getuid()).pw_dir)
+    assert home().is_relative_to(account)
+    monkeypatch.setenv("MINIVLLM_HOME", "~/here")
+    assert home() == account / "here"
+
+
+def test_a_home_variable_and_an_account_that_are_both_absent_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MINIVLLM_HOME", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(ModelError, match="set MINIVLLM_HOME"):
+        home()
+
+
+def test_the_home_of_an_unknown_user_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIVLLM_HOME", "~nobodyx/y")
+    with pytest.raises(ModelError, match="MINIVLLM_HOME=~nobodyx/y names a user"):
+        home()
+
+
+def test_a_model_folder_that_cannot_be_made_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file" / "home", tmp_path / "file" / "deep" / "home", Path("/proc/x")):
+        with pytest.raises(ModelError, match=rf"{folder} cannot be written \(.+\); set MINIVLLM_HOME"):
+            folder_made_once(folder / "model", lambda _: None)
 
 
 def test_a_folder_whose_making_failed_is_not_there(tmp_path: Path) -> None:

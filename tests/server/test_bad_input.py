@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from typing import Any
 
 import httpx
@@ -27,6 +29,10 @@ def refused(server: LiveServer, response: httpx.Response, status: int = 400) -> 
     assert server.complete(prompt=[5, 6, 7], max_tokens=1)["usage"]["completion_tokens"] == 1
     assert server.engine.stats["lookup_requests"] == before + 1
     return error
+
+
+def must_not_be_called(*_: Any, **__: Any) -> None:
+    raise AssertionError("called")
 
 
 BAD_PROMPTS = [
@@ -144,6 +150,48 @@ def test_a_body_that_is_no_json_object_is_refused(server: LiveServer) -> None:
         assert error["code"] == "invalid_json"
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"prompt": "a\xed\xa0\x80b"}',
+        b'{"prompt": "a", "a\xed\xa0\x80": 1}',
+        b'{"prompt": "a", "stop": "\xed\xa0\x80"}',
+        b'{"messages": [{"role": "user", "content": "\xed\xa0\x80"}]}',
+        b'{"prompt": "a", "\\ud800": 1}',
+        b'{"prompt": "a", "stop": ["\\udfff"]}',
+        b'{"prompt": "a", "metadata": {"a": [{"\\ud800": 1}]}}',
+        '{"prompt": "a"}'.encode("utf-16"),
+        r'{"prompt": "\ud800"}'.encode("utf-16"),
+        r'{"prompt": "\ud800"}'.encode("utf-16-le"),
+        '{"prompt": "a"}'.encode("utf-32"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/tokenize"])
+def test_half_a_character_is_refused_however_it_is_spelt(server: LiveServer, path: str, content: bytes) -> None:
+    response = server.http.post(path, content=content, headers={"content-type": "application/json"})
+    assert refused(server, response)["code"] == "invalid_json"
+
+
+def test_a_byte_order_mark_and_a_whole_pair_are_read(server: LiveServer) -> None:
+    for content in (b'\xef\xbb\xbf{"prompt": "a"}', rb'{"prompt": "\ud83d\ude00"}'):
+        response = server.http.post("/tokenize", content=content, headers={"content-type": "application/json"})
+        assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"prompt": "a", "max_tokens": 1, "max_tokens": 2}',
+        '{"prompt": "a", "metadata": {"max_tokens": 1, "max_tokens": 1}}',
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_by_name(server: LiveServer, content: str) -> None:
+    assert len(json.loads(content)) == 2
+    response = server.http.post("/v1/completions", content=content, headers={"content-type": "application/json"})
+    error = refused(server, response)
+    assert error["code"] == "invalid_json" and "'max_tokens'" in error["message"]
+
+
 def test_a_form_is_not_read_as_json(server: LiveServer) -> None:
     refused(server, server.http.post("/v1/completions", content='{"prompt": "a"}'), 415)
 
@@ -175,6 +223,101 @@ def test_a_request_that_can_never_fit_is_refused_at_once() -> None:
         response = server.post("/v1/chat/completions", messages=[{"role": "user", "content": "page " * 200}])
         assert refused(server, response)["code"] == "context_length_exceeded"
         server.audit()
+
+
+def test_a_text_that_no_prompt_can_be_is_refused_without_being_tokenized(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = server.engine.facts
+    assert facts is not None
+    text = "a" * (facts.max_model_len * facts.tokenizer.max_chars_per_token + 1)
+    messages = [{"role": "user", "content": text}]
+    with monkeypatch.context() as patched:
+        patched.setattr(facts.tokenizer, "encode", must_not_be_called)
+        responses = [
+            server.post("/v1/completions", prompt=text, max_tokens=1),
+            server.post("/v1/chat/completions", messages=messages),
+            server.post("/tokenize", prompt=text),
+            server.post("/tokenize", messages=messages),
+        ]
+    errors = [refused(server, response) for response in responses]
+    assert {error["code"] for error in errors} == {"context_length_exceeded"}
+    assert [error["param"] for error in errors] == ["prompt", "messages", "prompt", "messages"]
+
+
+def test_a_text_of_the_longest_words_that_just_fits_is_served() -> None:
+    with live_server(num_pages=8) as server:
+        assert server.complete(prompt=" questions" * 127, max_tokens=1)["usage"]["prompt_tokens"] == 128
+        for count in (128, 129):
+            response = server.post("/v1/completions", prompt=" questions" * count, max_tokens=1)
+            assert refused(server, response)["code"] == "context_length_exceeded"
+
+
+def test_a_text_beyond_the_context_is_counted_without_a_warning() -> None:
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger("transformers").addHandler(handler)
+    try:
+        with live_server(num_pages=600) as server:
+            assert server.post("/tokenize", prompt=" a" * 9000).json()["count"] > 9000
+    finally:
+        logging.getLogger("transformers").removeHandler(handler)
+    assert records == []
+
+
+def test_too_many_stops_are_refused_before_the_prompt_is_tokenized(
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = server.engine.facts
+    assert facts is not None
+    many: list[dict[str, Any]] = [{"stop": ["a"] * 65}, {"stop_token_ids": [7] * 1025}]
+    with monkeypatch.context() as patched:
+        patched.setattr(facts.tokenizer, "encode", must_not_be_called)
+        responses = [server.post("/v1/completions", prompt="a", **field) for field in many]
+        responses += [server.post("/v1/chat/completions", **CHAT, **field) for field in many]
+    params = [refused(server, response)["param"] for response in responses]
+    assert params == ["stop", "stop_token_ids"] * 2
+
+
+def test_an_error_never_sends_a_large_input_back(server: LiveServer) -> None:
+    large = "a" * 1_000_000
+    bodies: list[dict[str, Any]] = [
+        {"prompt": "a", large: 1},
+        {"prompt": "a", "model": large},
+        {"prompt": "a", "stop": [7, large]},
+        {"prompt": [large]},
+        {"prompt": [5], "stop_token_ids": [large]},
+        {"prompt": [5], "max_tokens": int("9" * 4000)},
+    ]
+    for body in bodies:
+        response = server.post("/v1/completions", **body)
+        refused(server, response, response.status_code)
+        assert response.status_code in (400, 404) and len(response.content) < 2000
+    twice = f'{{"{large}": 1, "{large}": 2}}'
+    response = server.http.post("/v1/completions", content=twice, headers={"content-type": "application/json"})
+    refused(server, response)
+    assert len(response.content) < 2000
+
+
+@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**64])
+def test_a_seed_of_more_than_64_bits_is_refused(server: LiveServer, seed: int) -> None:
+    error = refused(server, server.post("/v1/completions", prompt="a", seed=seed))
+    assert error["param"] == "seed" and error["code"] == "invalid_value"
+
+
+@pytest.mark.parametrize("seed", [-(2**63), -1, 2**63, 2**64 - 1])
+def test_every_seed_of_64_bits_is_taken(server: LiveServer, seed: int) -> None:
+    assert server.complete(prompt="a", seed=seed, temperature=1)
+
+
+@pytest.mark.parametrize("top_logprobs", [21, -1])
+def test_a_wrong_number_of_alternatives_is_refused_by_the_name_that_was_given(
+    server: LiveServer, top_logprobs: int
+) -> None:
+    asked = {**CHAT, "logprobs": True, "top_logprobs": top_logprobs}
+    error = refused(server, server.post("/v1/chat/completions", **asked))
+    assert error["param"] == "top_logprobs" and f"top_logprobs={top_logprobs}" in error["message"]
 
 
 def test_a_template_that_refuses_a_role_is_the_clients_fault() -> None:

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from minivllm import cli
-from minivllm.config import CHOICES, EngineConfig
+from minivllm.config import CHOICES, ConfigError, EngineConfig
 from minivllm.server import flags
 from minivllm.server.serving import Address, ServeError, _warn_when_exposed, bind
 from tests.server.live import CHAT, WAIT_S
@@ -73,6 +73,41 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_status_1() -> None:
     assert "/no/such/folder" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--kv-cache-bytes", "10"], "kv_cache_bytes=10 is below one page"),
+        (["--max-model-len", "99999999"], "max_model_len=99999999"),
+        (["--host", ""], "--host '' is empty"),
+    ],
+)
+def test_a_setting_that_does_not_suit_is_wrong_usage_in_one_sentence(options: list[str], named: str) -> None:
+    command = [*COMMAND, "serve", "--model", "tiny", "--port", "0", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == cli.WRONG_USAGE
+    assert f"minivllm: {named}" in ended.stderr
+    assert "Traceback" not in ended.stderr and "thread died" not in ended.stderr
+
+
+@pytest.mark.parametrize("value", ["~nobodyx/y", "/dev/null/y", "/proc/x"])
+def test_a_home_that_cannot_be_is_named_and_the_status_is_1(value: str) -> None:
+    command = [*COMMAND, "serve", "--model", "tiny", "--port", "0"]
+    environment = {**os.environ, "MINIVLLM_HOME": value}
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert ended.returncode == cli.FAILED
+    assert value in ended.stderr and "MINIVLLM_HOME" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("key", ["schlüssel", "a\tb", "鍵"])
+def test_a_key_that_no_header_carries_is_refused_at_the_start(
+    key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAB_KEY", key)
+    assert cli.main(["serve", "--model", "tiny", "--port", "0", "--api-key-env", "LAB_KEY"]) == cli.WRONG_USAGE
+    assert "no HTTP header carries" in capsys.readouterr().err
 
 
 def test_a_key_comes_from_the_environment_and_a_missing_one_is_an_error(
@@ -135,6 +170,18 @@ def test_an_address_of_another_machine_is_refused_in_words() -> None:
     with pytest.raises(ServeError, match=r"192\.0\.2\.1 is no address of this machine"):
         bind(Address("192.0.2.1", 0))
     assert Address("::1", 80).url == "http://[::1]:80"
+
+
+@pytest.mark.parametrize("host", ["nohost.invalid", "a..b", "x" * 70])
+def test_a_host_that_cannot_be_resolved_is_refused_in_words(host: str) -> None:
+    with pytest.raises(ServeError, match=rf"--host {re.escape(host)} cannot be resolved \(.+\): give 127\.0\.0\.1"):
+        bind(Address(host, 0))
+
+
+def test_an_empty_host_never_means_every_interface() -> None:
+    for host in ("", " "):
+        with pytest.raises(ConfigError, match="is empty: give 127"):
+            Address(host)
 
 
 def test_generate_prints_the_text_that_follows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import socket
+import struct
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,6 +16,7 @@ from minivllm.config import SamplingParams
 from minivllm.request import RequestOutput
 from minivllm.server.engine_thread import EngineThread
 from minivllm.server.errors import ApiError
+from minivllm.server.serving import say_nothing_of_vanished_clients
 from tests.server.live import WAIT_S, LiveServer, StepwiseEngine, build_engine, eventually, live_server
 
 
@@ -81,6 +84,44 @@ def test_an_abort_frees_all_pages_before_the_next_step(num_steps: int) -> None:
     thread.call(check).result(WAIT_S)
     thread.request_stop()
     assert thread.join(WAIT_S)
+
+
+def test_a_client_that_leaves_while_it_sends_its_body_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    with live_server() as server:
+        for num_sent in (0, 1, 40):
+            client = unfinished(server, num_sent)
+            client.close()
+        with unfinished(server, 0) as reset:
+            reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert server.chat()
+    assert caplog.records == []
+
+
+def test_a_stop_does_not_wait_for_a_body_that_never_ends(caplog: pytest.LogCaptureFixture) -> None:
+    with ExitStack() as clients:
+        with live_server() as server:
+            client = clients.enter_context(unfinished(server, 40))
+            assert server.chat()  # by now the server reads the body
+        answer = client.makefile("rb").read()
+    assert answer.startswith(b"HTTP/1.1 503 ") and b"shutting_down" in answer
+    assert caplog.records == []
+
+
+def test_only_the_warning_about_vanished_clients_is_kept_from_the_log() -> None:
+    def record(message: str) -> logging.LogRecord:
+        return logging.LogRecord("asyncio", logging.WARNING, "", 0, message, None, None)
+
+    assert not say_nothing_of_vanished_clients(record("socket.send() raised exception."))
+    assert say_nothing_of_vanished_clients(record("Task was destroyed but it is pending!"))
+
+
+def unfinished(server: LiveServer, num_sent: int) -> socket.socket:
+    """A request whose body is announced and sent in part."""
+    host, port = server.url.removeprefix("http://").split(":")
+    client = socket.create_connection((host, int(port)), timeout=WAIT_S)
+    head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    client.sendall(f"{head}Content-Length: 4000\r\n\r\n".encode() + b" " * num_sent)
+    return client
 
 
 class Built:
