@@ -14,19 +14,13 @@ from typing import Any
 import numpy as np
 
 from minivllm.answer import Answer, add_prompt_logprobs
+from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len, require_memory
 from minivllm.attention.portable import PortableAttention
 from minivllm.backend import mx
-from minivllm.cache.eviction import TailFirstLRU
-from minivllm.cache.identity import CacheIdentity
-from minivllm.cache.manager import CacheManager
-from minivllm.cache.page_pool import RefCountedPagePool
-from minivllm.cache.prefix_index import ChainedPrefixIndex
-from minivllm.cache.publication import POLICIES as PUBLICATION
 from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
-from minivllm.config import GIB, ConfigError, EngineConfig, SamplingParams, physical_memory_bytes
-from minivllm.flights import POLICIES as FLIGHTS
+from minivllm.config import EngineConfig, SamplingParams
 from minivllm.models.loading import LoadedModel
-from minivllm.protocols import Moment, check_components
+from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
 from minivllm.scheduler import Scheduler, Work
@@ -51,15 +45,15 @@ class Engine:
         self.spec, self.tokenizer = loaded.spec, loaded.tokenizer
         self.page_size = self.config.page_size
         self.kv_dtype = resolve_kv_dtype(self.config.kv_dtype, loaded.model.model.norm.weight.dtype)
-        self.identity = _identity(loaded, self.config, self.kv_dtype)
+        self.identity = identity_of(loaded, self.config, self.kv_dtype)
         self.bytes_per_page = bytes_per_page(loaded.spec, self.page_size, self.kv_dtype)
         self.num_pages = self.config.resolve_num_pages(self.bytes_per_page)
-        _require_memory(self.num_pages, self.bytes_per_page)
-        self.max_model_len = _max_model_len(self.config, loaded)
+        require_memory(self.num_pages, self.bytes_per_page)
+        self.max_model_len = max_model_len(self.config, loaded)
         self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.num_pages * self.page_size)
         self.counters = Counters()
-        chosen = self._choose_components(check_components(components))
-        self.manager = self._make_manager(chosen, clock)
+        chosen = choose_components(components, self.config, self.num_pages, self.identity, self.counters)
+        self.manager = make_manager(chosen, self.config, self.counters, clock)
         self._clock = clock
         self._scheduler = Scheduler(
             self.manager,
@@ -75,31 +69,6 @@ class Engine:
         self._answers: dict[str, Answer] = {}
         if self.config.debug_poison_pages:
             self.storage.poison(range(self.num_pages))
-
-    def _choose_components(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The components that were given, and ours for the rest."""
-        defaults: dict[str, Callable[[], Any]] = {
-            "page_pool": lambda: RefCountedPagePool(self.num_pages),
-            "prefix_index": lambda: ChainedPrefixIndex(self.page_size, self.identity.digest()),
-            "eviction": TailFirstLRU,
-            "publication": PUBLICATION[self.config.publication],
-            "flights": lambda: FLIGHTS[self.config.single_flight](self.counters, self.page_size),
-        }
-        chosen = {name: given[name] if name in given else make() for name, make in defaults.items()}
-        _require_size("page_pool", chosen["page_pool"], "num_pages", self.num_pages)
-        _require_size("prefix_index", chosen["prefix_index"], "page_size", self.page_size)
-        return chosen
-
-    def _make_manager(self, chosen: Mapping[str, Any], clock: Callable[[], float]) -> CacheManager:
-        return CacheManager(
-            **{name: component for name, component in chosen.items() if name != "flights"},
-            page_size=self.page_size,
-            prefix_cache=self.config.prefix_cache,
-            prefix_ttl_s=self.config.prefix_ttl_s,
-            admission=self.config.admission,
-            counters=self.counters,
-            clock=clock,
-        )
 
     @property
     def kv_cache_bytes(self) -> int:
@@ -319,44 +288,3 @@ def _rows(result: ForwardResult, place: int) -> np.ndarray:
     if result.logits is None or len(rows) == 0:
         return np.empty((0, 0), np.float32)
     return np.array(result.logits[rows.start : rows.stop])
-
-
-def _require_size(name: str, component: Any, attribute: str, expected: int) -> None:
-    """A component that tells its size must have the engine's."""
-    actual = getattr(component, attribute, expected)
-    if actual != expected:
-        raise ConfigError(f"components[{name!r}] has {attribute}={actual}, the engine {expected}: make them equal")
-
-
-def _require_memory(num_pages: int, bytes_per_page: int) -> None:
-    needed, there = num_pages * bytes_per_page, physical_memory_bytes()
-    if needed > there:
-        raise ConfigError(
-            f"num_pages={num_pages} of {bytes_per_page} bytes need {needed / GIB:.1f} GiB, this machine has "
-            f"{there / GIB:.1f} GiB: give fewer pages"
-        )
-
-
-def _max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:
-    longest = loaded.spec.max_position_embeddings
-    if config.max_model_len is None:
-        return longest
-    if config.max_model_len > longest:
-        raise ConfigError(f"max_model_len={config.max_model_len} is beyond the {longest} positions of {loaded.name}")
-    return config.max_model_len
-
-
-def _identity(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> CacheIdentity:
-    spec = loaded.spec
-    return CacheIdentity(
-        weights_id=loaded.weights_id,
-        tokenizer_digest=loaded.tokenizer.digest,
-        num_layers=spec.num_layers,
-        num_kv_heads=spec.num_kv_heads,
-        head_dim=spec.head_dim,
-        kv_dtype=kv_dtype,
-        page_size=config.page_size,
-        rope_theta=spec.rope_theta,
-        rope_traditional=spec.rope_traditional,
-        rope_scaling=spec.rope_scaling,
-    )

@@ -1,0 +1,98 @@
+"""How an engine is put together: its sizes, its identity, and the components that were given or are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.identity import CacheIdentity
+from minivllm.cache.manager import CacheManager
+from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.prefix_index import ChainedPrefixIndex
+from minivllm.cache.publication import POLICIES as PUBLICATION
+from minivllm.config import GIB, ConfigError, EngineConfig, physical_memory_bytes
+from minivllm.flights import POLICIES as FLIGHTS
+from minivllm.models.loading import LoadedModel
+from minivllm.protocols import check_components
+from minivllm.stats import Counters
+
+
+def choose_components(
+    given: Mapping[str, Any] | None,
+    config: EngineConfig,
+    num_pages: int,
+    identity: CacheIdentity,
+    counters: Counters,
+) -> dict[str, Any]:
+    """The components that were given, checked, and ours for the rest. Raises `ConfigError`."""
+    checked = check_components(given)
+    defaults: dict[str, Callable[[], Any]] = {
+        "page_pool": lambda: RefCountedPagePool(num_pages),
+        "prefix_index": lambda: ChainedPrefixIndex(config.page_size, identity.digest()),
+        "eviction": TailFirstLRU,
+        "publication": PUBLICATION[config.publication],
+        "flights": lambda: FLIGHTS[config.single_flight](counters, config.page_size),
+    }
+    chosen = {name: checked[name] if name in checked else make() for name, make in defaults.items()}
+    _require_size("page_pool", chosen["page_pool"], "num_pages", num_pages)
+    _require_size("prefix_index", chosen["prefix_index"], "page_size", config.page_size)
+    return chosen
+
+
+def make_manager(
+    chosen: Mapping[str, Any], config: EngineConfig, counters: Counters, clock: Callable[[], float]
+) -> CacheManager:
+    return CacheManager(
+        **{name: component for name, component in chosen.items() if name != "flights"},
+        page_size=config.page_size,
+        prefix_cache=config.prefix_cache,
+        prefix_ttl_s=config.prefix_ttl_s,
+        admission=config.admission,
+        counters=counters,
+        clock=clock,
+    )
+
+
+def require_memory(num_pages: int, bytes_per_page: int) -> None:
+    """Refuse a pool larger than the machine before it is allocated."""
+    needed, there = num_pages * bytes_per_page, physical_memory_bytes()
+    if needed > there:
+        raise ConfigError(
+            f"num_pages={num_pages} of {bytes_per_page} bytes need {needed / GIB:.1f} GiB, this machine has "
+            f"{there / GIB:.1f} GiB: give fewer pages"
+        )
+
+
+def max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:
+    """The longest sequence in tokens: what was asked, at most what the model was made for."""
+    longest = loaded.spec.max_position_embeddings
+    if config.max_model_len is None:
+        return longest
+    if config.max_model_len > longest:
+        raise ConfigError(f"max_model_len={config.max_model_len} is beyond the {longest} positions of {loaded.name}")
+    return config.max_model_len
+
+
+def identity_of(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> CacheIdentity:
+    """What the pages of this engine depend on besides their tokens."""
+    spec = loaded.spec
+    return CacheIdentity(
+        weights_id=loaded.weights_id,
+        tokenizer_digest=loaded.tokenizer.digest,
+        num_layers=spec.num_layers,
+        num_kv_heads=spec.num_kv_heads,
+        head_dim=spec.head_dim,
+        kv_dtype=kv_dtype,
+        page_size=config.page_size,
+        rope_theta=spec.rope_theta,
+        rope_traditional=spec.rope_traditional,
+        rope_scaling=spec.rope_scaling,
+    )
+
+
+def _require_size(name: str, component: Any, attribute: str, expected: int) -> None:
+    """A component that tells its size must have the engine's."""
+    actual = getattr(component, attribute, expected)
+    if actual != expected:
+        raise ConfigError(f"components[{name!r}] has {attribute}={actual}, the engine {expected}: make them equal")
