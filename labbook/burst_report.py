@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from labbook.conditions import closing_lines, opening_lines
 from labbook.errors import UsageError
 from labbook.figures import COLOURS, HATCHES, DrawnFigure, draw, finished
 from labbook.record import Record
@@ -34,22 +35,14 @@ def burst_text(record: Record) -> str:
 
 
 def _conditions(record: Record) -> list[str]:
-    engine = " ".join(str(record[name]) for name in ("engine", "engine_version") if record.get(name))
-    lines = [f"{record['base_url']}, model {record['model']}" + (f", {engine}" if engine else "")]
-    if record.get("label"):
-        lines.append(f"  label      {record['label']}")
+    lines = opening_lines(record)
     tokens = "" if record["prompt_tokens"] is None else f"; {record['prompt_tokens']} prompt tokens a request"
     lines.append(f"  prefix     {record['prefix_source']}, {record['prefix_chars']} characters{tokens}")
     lines.append(
         f"  requests   1 warm-up (discarded), {len(record['cold']['requests'])} single cold, bursts of "
         f"{record['burst_requests']}, at most {record['new_tokens']} new tokens; {record['failed']} failed"
     )
-    if record.get("first_error"):
-        lines.append(f"  first error  {record['first_error']}")
-    if record.get("dropped_fields"):
-        lines.append(f"  the server refused, so left out: {', '.join(record['dropped_fields'])}")
-    lines.append(f"  measured   {record['recorded_at']} from {record['environment']['device']}")
-    return lines
+    return lines + closing_lines(record)
 
 
 def _table(record: Record) -> list[str]:

@@ -6,6 +6,7 @@ import textwrap
 from typing import Any
 
 from labbook.burst_report import burst_text, is_burst
+from labbook.conditions import closing_lines, opening_lines
 from labbook.output import printable
 from labbook.record import Record
 from labbook.signals import UNSTEADY_ABOVE
@@ -47,10 +48,7 @@ def as_text(record: Record) -> str:
 
 
 def _conditions(record: Record) -> list[str]:
-    engine = " ".join(str(record[name]) for name in ("engine", "engine_version") if record.get(name))
-    lines = [f"{record['base_url']}, model {record['model']}" + (f", {engine}" if engine else "")]
-    if record.get("label"):
-        lines.append(f"  label      {record['label']}")
+    lines = opening_lines(record)
     shared, prompt = record.get("shared_prefix_tokens"), record.get("prompt_tokens")
     tokens = ""
     if shared is not None and prompt is not None:
@@ -61,12 +59,7 @@ def _conditions(record: Record) -> list[str]:
         f"  requests   1 warm-up (discarded, {_ms(record['warm_up_s'])}), 1 cold, {record['questions']} warm, "
         f"1 control; {record['failed']} failed"
     )
-    if record.get("first_error"):
-        lines.append(f"  first error  {record['first_error']}")
-    if record.get("dropped_fields"):
-        lines.append(f"  the server refused, so left out: {', '.join(record['dropped_fields'])}")
-    lines.append(f"  measured   {record['recorded_at']} from {record['environment']['device']}")
-    return lines
+    return lines + closing_lines(record)
 
 
 def _times(record: Record) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 GIB = 1024**3
@@ -149,10 +149,6 @@ def default_kv_cache_bytes() -> int:
 
 def physical_memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def config_field_names() -> tuple[str, ...]:
-    return tuple(field.name for field in fields(EngineConfig))
 
 
 def _require_whole(name: str, value: Any, at_least: int) -> None:
