@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.identity import CacheIdentity
 from minivllm.cache.manager import CacheManager
 from minivllm.cache.page_pool import RefCountedPagePool
@@ -30,7 +30,7 @@ def choose_components(
     defaults: dict[str, Callable[[], Any]] = {
         "page_pool": lambda: RefCountedPagePool(num_pages),
         "prefix_index": lambda: ChainedPrefixIndex(config.page_size, identity.digest()),
-        "eviction": TailFirstLRU,
+        "eviction": EVICTION[config.eviction],
         "publication": PUBLICATION[config.publication],
         "flights": lambda: FLIGHTS[config.single_flight](counters, config.page_size),
     }

@@ -7,7 +7,9 @@ any token is computed. None of these hold tensors: they decide, the manager keep
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from minivllm.config import ConfigError
@@ -79,11 +81,21 @@ class PrefixIndex(Protocol):
     def __len__(self) -> int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PageUse:
+    """What the books know of a page that becomes a candidate for eviction."""
+
+    depth: int
+    """Its place in the page table; 0 is the first page of a sequence."""
+    num_restores: int
+    """How often it was attached to a request in the place of computing it, since it was computed."""
+
+
 @runtime_checkable
 class Eviction(Protocol):
     """Which cached page goes next. A page is a candidate from `add` until `remove` or `pop_victim`."""
 
-    def add(self, page_id: int) -> None:
+    def add(self, page_id: int, use: PageUse) -> None:
         """A cached page nobody references any more. Pages of one request arrive deepest first."""
         ...
 
@@ -178,12 +190,33 @@ def check_components(components: Mapping[str, Any] | None) -> dict[str, Any]:
         missing = [member for member in protocol_members(protocol) if not _has(component, protocol, member)]
         if missing:
             raise ConfigError(f"components[{name!r}] ({type(component).__name__}) lacks {', '.join(missing)}")
+        for member in protocol_members(protocol):
+            _require_arguments(name, component, protocol, member)
     return checked
 
 
 def _has(component: Any, protocol: type, member: str) -> bool:
     is_method = callable(getattr(protocol, member, None))
     return hasattr(component, member) and (callable(getattr(component, member)) or not is_method)
+
+
+def _require_arguments(name: str, component: Any, protocol: type, member: str) -> None:
+    """A method must take, by position, what the engine gives it."""
+    declared, method = getattr(protocol, member, None), getattr(component, member)
+    if not inspect.isfunction(declared):
+        return
+    parameters = list(inspect.signature(declared).parameters.values())[1:]
+    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
+    try:
+        taken = inspect.signature(method)
+        taken.bind(*needed)
+    except ValueError:  # a callable of C tells no signature
+        return
+    except TypeError:
+        raise ConfigError(
+            f"components[{name!r}] ({type(component).__name__}).{member} takes ({', '.join(taken.parameters)}), "
+            f"the engine gives {', '.join(needed) or 'nothing'}"
+        ) from None
 
 
 def protocol_members(protocol: type) -> list[str]:

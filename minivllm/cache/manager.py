@@ -15,9 +15,10 @@ No tensors: `pages_to_poison` lists pages whose content has become meaningless, 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
-from minivllm.protocols import Eviction, Moment, PagePool, PrefixIndex, Publication
+from minivllm.protocols import Eviction, Moment, PagePool, PageUse, PrefixIndex, Publication
 from minivllm.request import CacheBusyError, Request
 from minivllm.stats import Counters
 
@@ -56,6 +57,7 @@ class CacheManager:
         self._clock = clock
         self._promised_pages: dict[str, int] = {}
         self._cached_since_s: dict[int, float] = {}
+        self._num_restores: Counter[int] = Counter()
 
     @property
     def num_cached_pages(self) -> int:
@@ -126,7 +128,7 @@ class CacheManager:
             self._retain_page(matched[position])
             if position < len(request.page_table):
                 own, request.page_table[position] = request.page_table[position], matched[position]
-                self._release_page(own)
+                self._release_page(own, position)
             else:
                 request.page_table.append(matched[position])
                 self._promised_pages[request.request_id] -= 1
@@ -173,7 +175,8 @@ class CacheManager:
         """Give back every page of a request, deepest first, so that eviction meets tails before heads."""
         self._promised_pages.pop(request.request_id, None)
         while request.page_table:
-            self._release_page(request.page_table.pop())
+            page_id = request.page_table.pop()
+            self._release_page(page_id, depth=len(request.page_table))
 
     def expire(self) -> None:
         """Drop pages that nobody has used for `prefix_ttl_s` seconds. A page in use does not age."""
@@ -244,19 +247,20 @@ class CacheManager:
         own = request.page_table[position]
         self._retain_page(found)
         request.page_table[position] = found
-        self._release_page(own)
+        self._release_page(own, position)
 
     def _retain_page(self, page_id: int) -> None:
+        self._num_restores[page_id] += 1
         if self.pool.retain(page_id) == 1:
             self.eviction.remove(page_id)
             del self._cached_since_s[page_id]
 
-    def _release_page(self, page_id: int) -> None:
+    def _release_page(self, page_id: int, depth: int) -> None:
         if self.pool.release(page_id) > 0:
             return
         if page_id in self.index:
             self._cached_since_s[page_id] = self._clock()
-            self.eviction.add(page_id)
+            self.eviction.add(page_id, PageUse(depth, self._num_restores[page_id]))
         else:
             self._reclaim(page_id)
 
@@ -268,5 +272,6 @@ class CacheManager:
         self._reclaim(page_id)
 
     def _reclaim(self, page_id: int) -> None:
+        self._num_restores.pop(page_id, None)
         self.pool.reclaim(page_id)
         self.pages_to_poison.append(page_id)

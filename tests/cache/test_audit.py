@@ -10,6 +10,7 @@ import pytest
 from minivllm.cache.audit import AuditError, PageView, check_books, view_pages
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
+from minivllm.protocols import PageUse
 from minivllm.request import Request, Status
 from tests.control.driver import T, ToyEngine
 
@@ -75,7 +76,7 @@ def a_page_in_two_tables_with_one_reference(books: Books) -> None:
 
 
 def an_unpublished_page_in_two_tables(books: Books) -> None:
-    books.manager._release_page(books.other.page_table.pop())
+    books.manager._release_page(books.other.page_table.pop(), depth=0)
     books.other.page_table.append(books.one.page_table[-1])
     books.pool.retain(books.one.page_table[-1])
 
@@ -158,7 +159,7 @@ def a_table_with_equal_tokens_behind_another_parent(books: Books) -> None:
     twin = books.engine.submit([1, 2, 3, 4, 5], 3)
     books.engine.step()
     foreign = books.index.lookup(stranger.prompt_token_ids, 2, None)[1]
-    books.manager._release_page(twin.page_table[1])
+    books.manager._release_page(twin.page_table[1], depth=1)
     books.manager._retain_page(foreign)
     twin.page_table[1] = foreign
 
@@ -175,7 +176,7 @@ def a_cached_page_that_is_no_candidate(books: Books) -> None:
 
 def an_active_page_as_a_candidate_in_place_of_a_cached_one(books: Books) -> None:
     books.manager.eviction.remove(1)
-    books.manager.eviction.add(books.one.page_table[0])
+    books.manager.eviction.add(books.one.page_table[0], PageUse(depth=0, num_restores=0))
 
 
 def a_cached_page_that_is_not_counted(books: Books) -> None:

@@ -1,4 +1,7 @@
-"""Which page goes next: the least recently used, and of one request the deepest."""
+"""Which page goes next. With "lru" the least recently used, and of one request the deepest.
+
+With "scan" what nobody came back for, the newest first, so that a working set over capacity keeps a part of it.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,23 @@ import random
 
 import pytest
 
-from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.eviction import BATCHES_PER_FOOTHOLD, POLICIES, ScanResistant, TailFirstLRU
+from minivllm.config import CHOICES
+from minivllm.protocols import PageUse
 from tests.control.driver import ToyEngine
+
+UNTRIED = PageUse(depth=0, num_restores=0)
+TRIED = PageUse(depth=0, num_restores=1)
+
+
+def test_every_policy_that_may_be_chosen_exists() -> None:
+    assert set(POLICIES) == set(CHOICES["eviction"])
 
 
 def test_pages_leave_in_the_order_in_which_they_came() -> None:
     queue = TailFirstLRU()
     for page in (3, 1, 2):
-        queue.add(page)
+        queue.add(page, UNTRIED)
     assert queue.order() == [3, 1, 2]
     assert [queue.pop_victim() for _ in range(3)] == [3, 1, 2]
     assert len(queue) == 0
@@ -22,18 +34,18 @@ def test_pages_leave_in_the_order_in_which_they_came() -> None:
 def test_a_page_in_use_again_is_no_candidate_and_comes_back_as_the_newest() -> None:
     queue = TailFirstLRU()
     for page in (1, 2, 3):
-        queue.add(page)
+        queue.add(page, UNTRIED)
     queue.remove(1)
     assert queue.order() == [2, 3]
-    queue.add(1)
+    queue.add(1, UNTRIED)
     assert queue.order() == [2, 3, 1]
 
 
 def test_a_candidate_cannot_be_added_twice_or_removed_when_it_is_none() -> None:
     queue = TailFirstLRU()
-    queue.add(1)
+    queue.add(1, UNTRIED)
     with pytest.raises(AssertionError, match="page 1 is a candidate already"):
-        queue.add(1)
+        queue.add(1, UNTRIED)
     with pytest.raises(KeyError):
         queue.remove(2)
 
@@ -73,12 +85,87 @@ def test_a_shared_head_outlives_both_tails() -> None:
     assert engine.hits(head) == 2, "the fifth page took the deeper half of the head, not its beginning"
 
 
-def test_no_page_is_evicted_before_a_page_that_is_chained_to_it() -> None:
-    draw = random.Random(1)
-    engine = ToyEngine(num_pages=6, page_size=2)
+@pytest.mark.parametrize("eviction", POLICIES)
+@pytest.mark.parametrize("seed", range(8))
+def test_no_page_is_evicted_before_a_page_that_is_chained_to_it(seed: int, eviction: str) -> None:
+    draw = random.Random(seed)
+    engine = ToyEngine(num_pages=6, page_size=2, eviction=eviction)
     for _ in range(300):
         engine.ask([draw.randrange(2) for _ in range(draw.randint(1, 10))], draw.randint(1, 2))
         order = engine.manager.eviction.order()  # type: ignore[attr-defined]
         for page in order:
             parent = engine.manager.index.parent_of(page)
             assert parent is None or order.index(parent) > order.index(page)
+
+
+def add_request(policy: ScanResistant, *page_table: int, use: PageUse = UNTRIED) -> None:
+    """Release the pages of one request, deepest first."""
+    for depth in reversed(range(len(page_table))):
+        policy.add(page_table[depth], PageUse(depth, use.num_restores))
+
+
+def test_scan_evicts_the_newest_untried_request_first_and_of_it_the_deepest_page() -> None:
+    policy = ScanResistant()
+    add_request(policy, 0, 1, 2)
+    add_request(policy, 3, 4)
+    add_request(policy, 5)
+    assert policy.order() == [5, 4, 3, 2, 1, 0]
+    assert [policy.pop_victim() for _ in range(6)] == [5, 4, 3, 2, 1, 0]
+
+
+def test_scan_keeps_pages_that_were_restored_longest_and_in_the_order_of_use() -> None:
+    policy = ScanResistant()
+    add_request(policy, 0, 1, use=TRIED)
+    add_request(policy, 2, 3)
+    add_request(policy, 4, use=TRIED)
+    assert policy.order() == [3, 2, 1, 0, 4]
+
+
+def test_scan_lets_an_eighth_of_the_newcomers_stay_so_that_old_pages_cannot_keep_them_out_for_ever() -> None:
+    policy = ScanResistant()
+    for page in range(BATCHES_PER_FOOTHOLD):
+        add_request(policy, page)
+    assert policy.order() == [6, 5, 4, 3, 2, 1, 0, 7]
+
+
+def test_scan_forgets_a_batch_whose_pages_are_all_in_use_again() -> None:
+    policy = ScanResistant()
+    for page in range(3):
+        add_request(policy, 2 * page, 2 * page + 1)
+    for page in (2, 3):
+        policy.remove(page)
+    assert policy.order() == [5, 4, 1, 0]
+    assert len(policy._untried) == 2, "an empty batch would stay for as long as nothing is evicted"
+    with pytest.raises(KeyError):
+        policy.remove(2)
+    with pytest.raises(AssertionError, match="page 5 is a candidate already"):
+        policy.add(5, UNTRIED)
+
+
+def cycle_twice(eviction: str) -> tuple[int, int]:
+    """Tokens restored in the second cycle of 8 prompts, and tokens the pool holds, at 0.7 of what they need."""
+    prompts = [[100 * number + n for n in range(20)] for number in range(1, 9)]
+    num_pages = int(8 * 5 * 0.7)
+    engine = ToyEngine(num_pages=num_pages, page_size=4, eviction=eviction)
+    for prompt in prompts:
+        assert engine.ask(prompt).metrics.cached_tokens == 0
+    return sum(engine.ask(prompt).metrics.cached_tokens for prompt in prompts), num_pages * 4
+
+
+def test_a_working_set_over_capacity_restores_nothing_under_lru_and_more_than_half_of_what_fits_under_scan() -> None:
+    assert cycle_twice("lru") == (0, 112)
+    restored, capacity = cycle_twice("scan")
+    assert restored >= capacity / 2
+    assert restored == 4 * 16 + 12  # of the four oldest all that can be restored, and what is left of the fifth
+
+
+def test_under_scan_new_traffic_replaces_a_pool_full_of_pages_nobody_wants() -> None:
+    engine = ToyEngine(num_pages=12, page_size=4, eviction="scan")
+    for number in range(3):
+        engine.ask([10 * number + n for n in range(16)])
+    assert engine.pages == (0, 12, 0)
+    chats = [[500 + 10 * number + n for n in range(8)] for number in range(2)]
+    for _ in range(2 * BATCHES_PER_FOOTHOLD):
+        for chat in chats:
+            engine.ask(chat)
+    assert [engine.hits(chat) for chat in chats] == [8, 8]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from minivllm.cache.audit import check_books
-from minivllm.cache.eviction import TailFirstLRU
+from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.manager import CacheManager
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
@@ -95,6 +95,7 @@ class ToyEngine:
         single_flight: str = "off",
         scheduling: str = "fcfs",
         admission: str = "reserve",
+        eviction: str = "lru",
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
@@ -106,7 +107,7 @@ class ToyEngine:
         parts: dict[str, Any] = {
             "page_pool": RefCountedPagePool(num_pages),
             "prefix_index": CheckedIndex(page_size),
-            "eviction": TailFirstLRU(),
+            "eviction": EVICTION[eviction](),
             "publication": POLICIES[publication](),
             **(components or {}),
         }

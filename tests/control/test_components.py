@@ -12,7 +12,7 @@ from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import Incremental, OnFinish
 from minivllm.config import ConfigError
 from minivllm.flights import PageFlights
-from minivllm.protocols import COMPONENTS, check_components, protocol_members
+from minivllm.protocols import COMPONENTS, PageUse, check_components, protocol_members
 from minivllm.stats import Counters
 from tests.control.driver import T, ToyEngine, oracle
 
@@ -62,6 +62,15 @@ def test_a_member_that_cannot_be_called_is_missing() -> None:
         check_components({"publication": broken})
 
 
+def test_a_method_that_cannot_take_what_the_engine_gives_is_named_before_a_token_is_computed() -> None:
+    class Narrow(TailFirstLRU):
+        def add(self, page_id: int) -> None:  # type: ignore[override]
+            return None
+
+    with pytest.raises(ConfigError, match=r"\(Narrow\)\.add takes \(page_id\), the engine gives page_id, use"):
+        check_components({"eviction": Narrow()})
+
+
 def test_a_component_of_no_known_name_is_refused_with_the_names_there_are() -> None:
     names = "page_pool, prefix_index, eviction, publication"
     with pytest.raises(ConfigError, match=f"'evictoin', which is not one of {names}"):
@@ -89,7 +98,7 @@ def test_a_learners_eviction_decides_and_the_answers_stay_right() -> None:
         def __len__(self) -> int:
             return len(self._pages)
 
-        def add(self, page_id: int) -> None:
+        def add(self, page_id: int, use: PageUse) -> None:
             self._pages.append(page_id)
 
         def remove(self, page_id: int) -> None:
