@@ -19,7 +19,7 @@ MAX_STOP_STRINGS = 64
 MAX_STOP_TOKEN_IDS = 1024
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "publication": ("on_finish", "after_prefill", "incremental"),
+    "publication": ("on_finish", "after_prefill", "incremental", "on_schedule"),
     "single_flight": ("off", "release_on_finish", "release_after_prefill", "page"),
     "scheduling": ("fcfs", "shortest_prefill", "longest_prefix"),
     "admission": ("reserve", "optimistic"),

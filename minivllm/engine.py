@@ -204,6 +204,8 @@ class Engine:
     def _advance(self, work: Work, place: int, result: ForwardResult) -> RequestOutput | None:
         """Account for computed work, publish, and sample if it reached the last known token. None: no news."""
         request = work.request
+        if request.status is not Status.RUNNING:  # it read pages of a request that failed: it computes again
+            return None
         if not result.is_finite[place]:
             return self._fail(request, "the model's numbers are not finite (NaN or infinity) for this request")
         logits = _rows(result, place)
@@ -229,6 +231,7 @@ class Engine:
 
     def _fail(self, request: Request, error: str) -> RequestOutput:
         """What this request computed since its last publication cannot be trusted: nothing more is published."""
+        self._scheduler.failed(request)
         return self._forget(request, "error", error=error)
 
     def _forget(

@@ -113,6 +113,8 @@ class Eviction(Protocol):
 class Moment(enum.Enum):
     """When the manager asks the publication policy."""
 
+    SCHEDULED = "scheduled"
+    """A forward pass is about to compute these tokens. What is published now is withdrawn if it fails."""
     COMPUTED = "computed"
     """A forward pass of this request's tokens has succeeded."""
     ENDED = "ended"
@@ -124,7 +126,10 @@ class Publication(Protocol):
     """When a filled page may be found."""
 
     def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
-        """How many leading tokens may be found now; never more than `num_computed_tokens`."""
+        """How many leading tokens may be found now; never more than `num_computed_tokens`.
+
+        At the moment SCHEDULED those are counted as computed that the step is going to compute.
+        """
         ...
 
 

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from minivllm.cache.unproven import UnprovenPage, UnprovenPages
 from minivllm.protocols import Eviction, Moment, PagePool, PageUse, PrefixIndex, Publication
 from minivllm.request import CacheBusyError, Request
 from minivllm.stats import Counters
@@ -58,6 +59,7 @@ class CacheManager:
         self._promised_pages: dict[str, int] = {}
         self._cached_since_s: dict[int, float] = {}
         self._num_restores: Counter[int] = Counter()
+        self._unproven = UnprovenPages()
 
     @property
     def num_cached_pages(self) -> int:
@@ -108,7 +110,8 @@ class CacheManager:
             return False
         self._promised_pages[request.request_id] = promised
         self._attach(request, restored)
-        self._count_lookup(request)
+        if self.prefix_cache and request.reads_prefix_cache:
+            self.counters.count_lookup(request)
         return True
 
     def num_pages_at_admission(self, request: Request) -> int:
@@ -134,7 +137,7 @@ class CacheManager:
                 self._promised_pages[request.request_id] -= 1
         request.num_published_pages = len(matched)
         request.num_computed_tokens = len(matched) * self.page_size
-        self._count_restored(request)
+        self.counters.count_restored(request)
 
     def can_extend(self, request: Request, num_tokens: int) -> bool:
         """Whether `extend` would find the pages: promised ones, or ones that are promised to nobody."""
@@ -163,13 +166,44 @@ class CacheManager:
         """
         if not self.prefix_cache or (moment is Moment.COMPUTED and not request.reads_prefix_cache):
             return
-        findable = self.publication.findable_tokens(moment, request.num_computed_tokens, request.num_prompt_tokens)
-        findable = max(findable, at_least)
-        assert findable <= request.num_computed_tokens, (
-            f"{findable} tokens published, {request.num_computed_tokens} computed"
-        )
+        self.counters.count_published(request, self._unproven.prove(request.request_id) * self.page_size)
+        findable = max(self._findable_tokens(request, moment, request.num_computed_tokens), at_least)
         while not request.publication_stopped and (request.num_published_pages + 1) * self.page_size <= findable:
             self._publish_next_page(request)
+
+    def publish_ahead(self, request: Request, num_tokens: int) -> None:
+        """Make pages findable that the step under way completes when it has computed `num_tokens` tokens.
+
+        A page that somebody else holds under the same key is left for `publish`, when ours is computed, too.
+        """
+        if not self.prefix_cache or not request.reads_prefix_cache or request.publication_stopped:
+            return
+        findable = self._findable_tokens(request, Moment.SCHEDULED, num_tokens)
+        while (request.num_published_pages + 1) * self.page_size <= findable:
+            position = request.num_published_pages
+            own = request.page_table[position]
+            if self._insert(request, position) != own:
+                return
+            self._unproven.add(UnprovenPage(own, self.index.parent_of(own), request.request_id))
+            request.num_published_pages += 1
+
+    def withdraw(self, request: Request) -> list[int]:
+        """The step failed for this request: forget what it published ahead, and every page chained behind.
+
+        Returns the page ids; whoever holds one has read what was never computed.
+        """
+        withdrawn = self._unproven.withdraw(request.request_id)
+        for page_id in withdrawn:
+            self.index.remove(page_id)
+        return withdrawn
+
+    def is_unproven(self, page_id: int) -> bool:
+        """Whether a page can be found and the step under way has yet to compute it."""
+        return page_id in self._unproven
+
+    @property
+    def num_unproven_pages(self) -> int:
+        return len(self._unproven)
 
     def release(self, request: Request) -> None:
         """Give back every page of a request, deepest first, so that eviction meets tails before heads."""
@@ -206,41 +240,29 @@ class CacheManager:
         request.num_published_pages = len(restored)
         request.num_computed_tokens = len(restored) * self.page_size
 
-    def _count_lookup(self, request: Request) -> None:
-        """Once per request, at its first admission; a request that may not read the cache has not looked."""
-        if not self.prefix_cache or not request.reads_prefix_cache:
-            return
-        if request.num_preemptions == 0:
-            self.counters.lookup_requests += 1
-            self.counters.queried_tokens += request.num_prompt_tokens
-        self._count_restored(request)
-
-    def _count_restored(self, request: Request) -> None:
-        """Prompt tokens that this request has neither computed nor restored before."""
-        num_gained = min(request.num_computed_tokens, request.num_prompt_tokens) - request.num_seen_tokens
-        request.num_seen_tokens = max(request.num_seen_tokens, request.num_computed_tokens)
-        if num_gained <= 0:
-            return
-        self.counters.hit_requests += request.metrics.cached_tokens == 0
-        self.counters.restored_tokens += num_gained
-        request.metrics.cached_tokens += num_gained
+    def _findable_tokens(self, request: Request, moment: Moment, num_tokens: int) -> int:
+        findable = self.publication.findable_tokens(moment, num_tokens, request.num_prompt_tokens)
+        assert findable <= num_tokens, f"{findable} tokens published, {num_tokens} computed"
+        return findable
 
     def _publish_next_page(self, request: Request) -> None:
         position = request.num_published_pages
-        own = request.page_table[position]
-        parent = request.page_table[position - 1] if position else None
-        tokens = request.token_ids[position * self.page_size : (position + 1) * self.page_size]
-        found = self.index.insert(tokens, parent, own, request.cache_salt)
+        found = self._insert(request, position)
         if found is None:
             # Another content owns this key. Without this page its children could never be reached: stop here.
             request.publication_stopped = True
             return
-        if found == own:
-            self.counters.published_tokens += self.page_size
-            request.metrics.published_tokens += self.page_size
+        if found == request.page_table[position]:
+            self.counters.count_published(request, self.page_size)
         else:
             self._adopt(request, position, found)
         request.num_published_pages += 1
+
+    def _insert(self, request: Request, position: int) -> int | None:
+        """The page that is found for this page of the request from now on; None when another content owns its key."""
+        table, size = request.page_table, self.page_size
+        tokens = request.token_ids[position * size : (position + 1) * size]
+        return self.index.insert(tokens, table[position - 1] if position else None, table[position], request.cache_salt)
 
     def _adopt(self, request: Request, position: int, found: int) -> None:
         """Someone computed the same page first: use theirs, and only then free our copy (known fault PC-14)."""

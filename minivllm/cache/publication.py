@@ -18,11 +18,23 @@ class AfterPrefill:
     def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
         if moment is Moment.ENDED:
             return num_computed_tokens
-        return num_prompt_tokens if num_computed_tokens >= num_prompt_tokens else 0
+        return num_prompt_tokens if moment is Moment.COMPUTED and num_computed_tokens >= num_prompt_tokens else 0
 
 
 class Incremental:
     """After every successful forward pass, each newly completed page."""
+
+    def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
+        return 0 if moment is Moment.SCHEDULED else num_computed_tokens
+
+
+class OnSchedule:
+    """Each page in the step that is going to complete it, before its forward pass.
+
+    So a request that is admitted in the same step attaches what another one is about to compute. That is sound because
+    a layer writes the keys and values of the whole step before it attends; and a page whose computation fails is
+    withdrawn with all that was built on it.
+    """
 
     def findable_tokens(self, moment: Moment, num_computed_tokens: int, num_prompt_tokens: int) -> int:
         return num_computed_tokens
@@ -32,4 +44,5 @@ POLICIES: dict[str, type[Publication]] = {
     "on_finish": OnFinish,
     "after_prefill": AfterPrefill,
     "incremental": Incremental,
+    "on_schedule": OnSchedule,
 }

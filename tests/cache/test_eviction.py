@@ -50,7 +50,7 @@ def test_a_candidate_cannot_be_added_twice_or_removed_when_it_is_none() -> None:
         queue.remove(2)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 @pytest.mark.parametrize("seed", range(200))
 def test_of_a_full_pool_the_deepest_page_goes_and_the_rest_is_still_found(seed: int, publication: str) -> None:
     draw = random.Random(seed)

@@ -9,7 +9,7 @@ from minivllm.request import CacheBusyError
 from tests.control.driver import ConstantHashIndex, T, ToyEngine, next_token, oracle
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 @pytest.mark.parametrize("num_tokens", [1, 15, 16, 17, 31, 32, 33, 48])
 def test_a_fully_cached_prompt_still_computes_at_least_one_token(num_tokens: int, publication: str) -> None:
     engine = ToyEngine(num_pages=12, page_size=16, publication=publication)
@@ -94,7 +94,7 @@ def test_the_second_of_two_that_computed_one_page_uses_the_first_ones_and_gives_
     assert third.output_token_ids == oracle(third.prompt_token_ids, 1)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 def test_twins_interleaved_with_a_stranger_in_a_small_pool_stay_right(publication: str) -> None:
     engine = ToyEngine(num_pages=6, page_size=16, publication=publication, max_batched_tokens=24)
     one, other = engine.submit(T(32), 2), engine.submit(T(32), 16)

@@ -18,6 +18,11 @@ def test_every_policy_that_may_be_chosen_exists() -> None:
     assert set(POLICIES) == set(CHOICES["publication"])
 
 
+def test_only_on_schedule_says_anything_before_the_forward_pass() -> None:
+    said = {name: policy().findable_tokens(Moment.SCHEDULED, 8, 8) for name, policy in POLICIES.items()}
+    assert said == {"on_finish": 0, "after_prefill": 0, "incremental": 0, "on_schedule": 8}
+
+
 def test_on_finish_says_nothing_before_the_end_and_everything_then() -> None:
     assert OnFinish().findable_tokens(Moment.COMPUTED, 12, 8) == 0
     assert OnFinish().findable_tokens(Moment.ENDED, 12, 8) == 12
@@ -66,7 +71,7 @@ def run_to_sixteenth_token(engine: ToyEngine, prompt: list[int], ending: str) ->
     return request
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 @pytest.mark.parametrize("ending", ["length", "stop token", "stop string", "cancel"])
 @pytest.mark.parametrize("num_tokens", [16, 32, 48])
 def test_the_last_sampled_token_has_no_kv_and_its_page_is_not_published(
@@ -83,7 +88,7 @@ def test_the_last_sampled_token_has_no_kv_and_its_page_is_not_published(
     assert second.output_token_ids == oracle(second.prompt_token_ids, 5)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 def test_one_more_token_fills_the_page_and_it_is_published(publication: str) -> None:
     engine = ToyEngine(num_pages=8, page_size=PAGE, publication=publication)
     first = engine.ask(T(13), max_tokens=4)
@@ -93,7 +98,7 @@ def test_one_more_token_fills_the_page_and_it_is_published(publication: str) -> 
     assert second.output_token_ids == oracle(second.prompt_token_ids, 5)
 
 
-@pytest.mark.parametrize(("publication", "findable"), [("incremental", 8), ("on_finish", 0)])
+@pytest.mark.parametrize(("publication", "findable"), [("incremental", 8), ("on_finish", 0), ("on_schedule", 8)])
 def test_a_failed_forward_pass_publishes_nothing_more(publication: str, findable: int) -> None:
     engine = ToyEngine(num_pages=8, page_size=4, publication=publication, max_batched_tokens=4)
     request = engine.submit(T(16))
@@ -105,7 +110,7 @@ def test_a_failed_forward_pass_publishes_nothing_more(publication: str, findable
     assert engine.pages == (8 - findable // 4, findable // 4, 0)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 def test_what_a_cancelled_request_computed_stays_valid_and_the_rest_is_given_back(publication: str) -> None:
     engine = ToyEngine(num_pages=4, page_size=16, publication=publication, max_batched_tokens=16)
     first = engine.submit(T(64))
@@ -121,7 +126,7 @@ def test_what_a_cancelled_request_computed_stays_valid_and_the_rest_is_given_bac
     assert again.output_token_ids == oracle(T(64), 1)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 def test_pages_of_a_cancelled_request_that_were_evicted_are_not_found(publication: str) -> None:
     engine = ToyEngine(num_pages=4, page_size=16, publication=publication, max_batched_tokens=16)
     first = engine.submit(T(64))
@@ -151,3 +156,84 @@ def test_a_policy_that_promises_more_than_was_computed_is_caught() -> None:
     engine.submit(T(8))
     with pytest.raises(AssertionError, match="8 tokens published, 4 computed"):
         engine.step()
+
+
+def ahead(**settings: int) -> ToyEngine:
+    return ToyEngine(**{"num_pages": 16, "page_size": 4, "publication": "on_schedule", **settings})  # type: ignore[arg-type]
+
+
+def test_on_schedule_shares_within_the_step_that_computes() -> None:
+    engine = ahead()
+    requests = [engine.submit(T(14), max_tokens=2) for _ in range(3)]
+    engine.step()
+    assert [item.num_tokens for item in engine.work] == [14, 2, 2]
+    assert engine.counters.computed_prefill_tokens == 14 + 2 * 2
+    engine.run()
+    assert [request.output_token_ids for request in requests] == [oracle(T(14), 2)] * 3
+
+
+def test_on_schedule_a_document_is_computed_once_in_one_step() -> None:
+    engine = ahead()
+    requests = [engine.submit([*T(12), 90 + number], max_tokens=2) for number in range(4)]
+    engine.run()
+    assert engine.counters.computed_prefill_tokens == 12 + 4
+    assert all(request.output_token_ids == oracle(request.prompt_token_ids, 2) for request in requests)
+
+
+def test_pages_that_were_published_ahead_count_as_published_when_they_are_computed() -> None:
+    engine = ahead(max_batched_tokens=8)
+    request = engine.submit(T(14))
+    engine.step(failing=[request])
+    assert (engine.counters.published_tokens, request.metrics.published_tokens) == (0, 0)
+    again = engine.ask(T(14))
+    assert (engine.counters.published_tokens, again.metrics.published_tokens) == (12, 12)
+
+
+def test_a_failed_leader_takes_its_pages_along_and_those_who_attached_them_compute_again() -> None:
+    engine = ahead()
+    leader = engine.submit(T(14), max_tokens=2)
+    twin = engine.submit(T(14), max_tokens=2)
+    longer = engine.submit([*T(14), 91, 92, 93, 94], max_tokens=2)
+    stranger = engine.submit([70] * 6, max_tokens=2)
+    engine.step(failing=[leader])
+    assert leader.finish_reason == "error"
+    assert (engine.hits(T(14)), engine.hits([70] * 6)) == (0, 4)
+    assert (twin.num_preemptions, longer.num_preemptions, stranger.num_preemptions) == (1, 1, 0)
+    engine.run()
+    for request in (twin, longer, stranger):
+        assert request.output_token_ids == oracle(request.prompt_token_ids, 2)
+    assert engine.hits([*T(14), 91, 92]) == 16
+
+
+def test_a_failed_follower_leaves_the_pages_of_its_leader() -> None:
+    engine = ahead()
+    leader = engine.submit(T(14), max_tokens=2)
+    longer = engine.submit([*T(14), 91, 92, 93, 94], max_tokens=2)
+    longest = engine.submit([*T(14), 91, 92, 93, 94, 95, 96, 97], max_tokens=2)
+    engine.step(failing=[longer])
+    assert engine.hits([*T(14), 91, 92]) == 12
+    assert (leader.num_preemptions, longest.num_preemptions) == (0, 1)
+    engine.run()
+    assert longest.output_token_ids == oracle(longest.prompt_token_ids, 2)
+
+
+def test_of_two_who_compute_the_same_page_in_one_step_the_second_takes_the_page_of_the_first() -> None:
+    engine = ahead(max_batched_tokens=10, num_pages=8)
+    first = engine.submit(T(8), max_tokens=3)
+    second = engine.submit([*T(4), 60, 61, 62], max_tokens=3)
+    engine.step()
+    assert first.page_table[0] == second.page_table[0]
+    both = [engine.submit([*T(8), 80, 81, 82, 83], max_tokens=1, reads_cache=reads) for reads in (False, True)]
+    engine.run()
+    assert all(request.output_token_ids == oracle(request.prompt_token_ids, 1) for request in both)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_twins_that_grow_the_same_page_by_decoding_share_it_and_survive_each_other(failing: int) -> None:
+    engine = ahead(num_pages=12)
+    twins = [engine.submit(T(7), max_tokens=6) for _ in range(2)]
+    engine.step()
+    engine.step(failing=[twins[failing]])
+    engine.run()
+    assert twins[1 - failing].output_token_ids == oracle(T(7), 6)
+    assert engine.hits([*T(7), *oracle(T(7), 6)]) == 12

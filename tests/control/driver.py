@@ -20,7 +20,7 @@ from minivllm.cache.publication import POLICIES
 from minivllm.config import SamplingParams
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.protocols import Moment
-from minivllm.request import Request, RequestLimits
+from minivllm.request import Request, RequestLimits, Status
 from minivllm.scheduler import Scheduler, Work
 from minivllm.stats import Counters
 from minivllm.stop_text import AnswerText
@@ -162,10 +162,13 @@ class ToyEngine:
         self.work = self.scheduler.schedule()
         assert self.work or not self.scheduler.has_requests, "requests wait and nothing runs"
         self._poison_reclaimed_pages()
-        self.audit()
+        self.audit(within_step=True)
         self._forward(self.work)
         for item in self.work:
+            if item.request.status is not Status.RUNNING:
+                continue  # it read pages of a request that failed
             if item.request in failing:
+                self.scheduler.failed(item.request)
                 self._forget(item.request, "error")
             else:
                 self._advance(item)
@@ -195,8 +198,8 @@ class ToyEngine:
         self.audit()
         return num_dropped
 
-    def audit(self) -> None:
-        check_books(self.manager, self.requests)
+    def audit(self, within_step: bool = False) -> None:
+        check_books(self.manager, self.requests, within_step=within_step)
         for page_id in self.manager.pool.free_page_ids():
             if page_id not in self.manager.pages_to_poison:
                 assert self.kv[page_id] == [POISON] * self.manager.page_size, f"free page {page_id} was written"

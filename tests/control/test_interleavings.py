@@ -11,6 +11,7 @@ from collections import deque
 
 import pytest
 
+from minivllm.config import CHOICES
 from minivllm.request import Request
 from tests.control.driver import T, ToyEngine, oracle
 
@@ -85,8 +86,8 @@ class Replay:
 
 
 @pytest.mark.parametrize("admission", ["reserve", "optimistic"])
-@pytest.mark.parametrize("publication", ["on_finish", "after_prefill", "incremental"])
-@pytest.mark.parametrize("single_flight", ["off", "release_on_finish", "release_after_prefill", "page"])
+@pytest.mark.parametrize("publication", CHOICES["publication"])
+@pytest.mark.parametrize("single_flight", CHOICES["single_flight"])
 def test_every_interleaving_keeps_the_books_and_ends_with_the_right_answers(
     single_flight: str, publication: str, admission: str
 ) -> None:

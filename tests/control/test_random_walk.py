@@ -13,6 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from minivllm.config import CHOICES
 from minivllm.request import Request
 from tests.control.driver import ConstantHashIndex, ToyEngine, oracle
 
@@ -31,10 +32,11 @@ class RandomWalk(RuleBasedStateMachine):
     @initialize(
         page_size=st.sampled_from([1, 2, 4]),
         num_pages=st.integers(4, 8),
-        publication=st.sampled_from(["incremental", "after_prefill", "on_finish"]),
+        publication=st.sampled_from(CHOICES["publication"]),
         single_flight=st.sampled_from(["off", "release_on_finish", "release_after_prefill", "page"]),
         scheduling=st.sampled_from(["fcfs", "shortest_prefill", "longest_prefix"]),
         admission=st.sampled_from(["reserve", "optimistic"]),
+        eviction=st.sampled_from(CHOICES["eviction"]),
         budget=st.integers(1, 12),
         active=st.integers(1, 4),
         ttl_s=st.sampled_from([None, None, 10.0]),
@@ -49,6 +51,7 @@ class RandomWalk(RuleBasedStateMachine):
         single_flight: str,
         scheduling: str,
         admission: str,
+        eviction: str,
         budget: int,
         active: int,
         ttl_s: float | None,
@@ -62,6 +65,7 @@ class RandomWalk(RuleBasedStateMachine):
             single_flight=single_flight,
             scheduling=scheduling,
             admission=admission,
+            eviction=eviction,
             prefix_cache=cache,
             prefix_ttl_s=ttl_s,
             max_batched_tokens=budget,

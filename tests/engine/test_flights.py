@@ -8,12 +8,13 @@ import pytest
 
 from minivllm import LLM, SamplingParams
 from minivllm.cache import audit
+from minivllm.config import CHOICES
 from minivllm.request import RequestOutput
 from tests.engine.oracle import Oracle
 
 MakeLLM = Callable[..., LLM]
 FLIGHTS = ["release_on_finish", "release_after_prefill", "page"]
-PUBLICATIONS = ["on_finish", "after_prefill", "incremental"]
+PUBLICATIONS = CHOICES["publication"]
 
 
 def greedy(max_tokens: int) -> SamplingParams:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from minivllm import LLM, SamplingParams
 from minivllm.backend import mx
 from minivllm.cache.storage import KVStorage
 from minivllm.models.loading import LoadedModel
+from minivllm.runner import ForwardResult
+from minivllm.scheduler import Work
 from tests.engine.oracle import Oracle
 
 MakeLLM = Callable[..., LLM]
@@ -56,10 +59,11 @@ def test_infinite_logits_of_a_finite_state_end_the_request(make_llm: MakeLLM, mo
     assert (output.finish_reason, output.token_ids) == ("error", ())
 
 
+@pytest.mark.parametrize("publication", ["incremental", "on_schedule"])
 def test_a_failed_forward_pass_ends_its_requests_and_publishes_nothing(
-    make_llm: MakeLLM, monkeypatch: pytest.MonkeyPatch
+    make_llm: MakeLLM, monkeypatch: pytest.MonkeyPatch, publication: str
 ) -> None:
-    llm = make_llm()
+    llm = make_llm(publication=publication)
     request_id = llm.engine.add_request(list(range(5, 45)), GREEDY)
 
     def broken(*_: object) -> None:
@@ -72,6 +76,31 @@ def test_a_failed_forward_pass_ends_its_requests_and_publishes_nothing(
     assert "device lost" in str(output.error)
     assert llm.stats()["published_tokens"] == 0
     assert llm.generate([list(range(5, 45))], GREEDY)[0].finish_reason == "length"
+
+
+def test_pages_published_ahead_of_a_pass_that_fails_are_withdrawn_from_everybody(
+    make_llm: MakeLLM, tiny_oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm = make_llm(publication="on_schedule", single_flight="off")
+    prompts = [list(range(5, 45)), list(range(5, 60)), list(range(100, 120))]
+    ids = [llm.engine.add_request(prompt, GREEDY) for prompt in prompts]
+    forward = llm.engine._runner.forward
+
+    def first_is_sick(work: Sequence[Work]) -> ForwardResult:
+        result = forward(work)
+        assert [item.num_tokens for item in work] == [40, 23, 20], "the second attached what the first computes"
+        return replace(result, is_finite=(False, *result.is_finite[1:]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(llm.engine._runner, "forward", first_is_sick)
+        outputs = llm.engine.step()
+    assert [(output.request_id, output.finish_reason) for output in outputs] == [(ids[0], "error"), (ids[2], None)]
+    assert llm.stats()["published_tokens"] == 16
+    ended = {}
+    while llm.engine.has_unfinished_requests:
+        ended.update({output.request_id: output for output in llm.engine.step() if output.finish_reason})
+    for request_id, prompt in zip(ids[1:], prompts[1:], strict=True):
+        tiny_oracle.assert_greedy(prompt, ended[request_id].token_ids)
 
 
 @pytest.mark.parametrize("page_table", [[0, -1], [0, 4], [4], [10**6]])

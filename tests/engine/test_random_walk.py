@@ -71,14 +71,14 @@ class Walk:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("publication", "single_flight", "admission", "page_size", "chunk_tokens"),
+    ("publication", "single_flight", "admission", "eviction", "page_size", "chunk_tokens"),
     [
-        ("incremental", "off", "optimistic", 16, 24),
-        ("on_finish", "off", "reserve", 16, 64),
-        ("incremental", "page", "reserve", 4, 7),
-        ("on_finish", "page", "optimistic", 16, 24),
-        ("after_prefill", "release_after_prefill", "reserve", 16, 64),
-        ("incremental", "release_on_finish", "optimistic", 4, 16),
+        ("incremental", "off", "optimistic", "lru", 16, 24),
+        ("on_schedule", "off", "reserve", "lru", 16, 64),
+        ("incremental", "page", "reserve", "scan", 4, 7),
+        ("on_finish", "page", "optimistic", "lru", 16, 24),
+        ("after_prefill", "release_after_prefill", "reserve", "scan", 16, 64),
+        ("on_schedule", "release_on_finish", "optimistic", "scan", 4, 16),
     ],
 )
 def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_every_step(
@@ -87,6 +87,7 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
     publication: str,
     single_flight: str,
     admission: str,
+    eviction: str,
     page_size: int,
     chunk_tokens: int,
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
         publication=publication,
         single_flight=single_flight,
         admission=admission,
+        eviction=eviction,
         max_batched_tokens=chunk_tokens,
         max_active_requests=4,
         debug_poison_pages=True,

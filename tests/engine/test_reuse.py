@@ -28,7 +28,7 @@ def follow_up(llm: LLM, first: RequestOutput) -> RequestOutput:
     return llm.generate([[*first.prompt_token_ids, *first.token_ids, 9, 9, 9, 9]], greedy(4))[0]
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 @pytest.mark.parametrize("total", [16, 32, 48])
 def test_the_page_of_the_last_sampled_token_is_not_published_after_length(
     make_llm: MakeLLM, tiny_oracle: Oracle, publication: str, total: int
@@ -65,7 +65,7 @@ def test_the_page_of_a_stop_token_is_not_published(make_llm: MakeLLM, tiny_oracl
     tiny_oracle.assert_greedy(second.prompt_token_ids, second.token_ids)
 
 
-@pytest.mark.parametrize("publication", ["incremental", "on_finish"])
+@pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])
 def test_a_cancel_in_decode_leaves_only_valid_pages_behind(
     make_llm: MakeLLM, tiny_oracle: Oracle, publication: str
 ) -> None:
