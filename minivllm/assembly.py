@@ -7,11 +7,13 @@ from typing import Any
 
 from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.identity import CacheIdentity
+from minivllm.cache.kv_format import KVFormat
 from minivllm.cache.manager import CacheManager
-from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.page_pool import RefCountedPagePool, TwoPrecisionPagePool
+from minivllm.cache.pool_layout import PoolLayout
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES as PUBLICATION
-from minivllm.config import GIB, ConfigError, EngineConfig, physical_memory_bytes
+from minivllm.config import ConfigError, EngineConfig
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import check_components
@@ -21,27 +23,29 @@ from minivllm.stats import Counters
 def choose_components(
     given: Mapping[str, Any] | None,
     config: EngineConfig,
-    num_pages: int,
+    layout: PoolLayout,
     identity: CacheIdentity,
     counters: Counters,
 ) -> dict[str, Any]:
     """The components that were given, checked, and ours for the rest. Raises `ConfigError`."""
     checked = check_components(given)
     defaults: dict[str, Callable[[], Any]] = {
-        "page_pool": lambda: RefCountedPagePool(num_pages),
+        "page_pool": lambda: _page_pool(layout),
         "prefix_index": lambda: ChainedPrefixIndex(config.page_size, identity.digest()),
         "eviction": EVICTION[config.eviction],
         "publication": PUBLICATION[config.publication],
         "flights": lambda: FLIGHTS[config.single_flight](counters, config.page_size),
     }
     chosen = {name: checked[name] if name in checked else make() for name, make in defaults.items()}
-    _require_size("page_pool", chosen["page_pool"], "num_pages", num_pages)
+    _require_size("page_pool", chosen["page_pool"], "num_pages", layout.num_pages)
+    if layout.num_head_pages:
+        _require_size("page_pool", chosen["page_pool"], "num_head_pages", layout.num_head_pages, missing=0)
     _require_size("prefix_index", chosen["prefix_index"], "page_size", config.page_size)
     return chosen
 
 
 def make_manager(
-    chosen: Mapping[str, Any], config: EngineConfig, counters: Counters, clock: Callable[[], float]
+    chosen: Mapping[str, Any], config: EngineConfig, layout: PoolLayout, counters: Counters, clock: Callable[[], float]
 ) -> CacheManager:
     return CacheManager(
         **{name: component for name, component in chosen.items() if name != "flights"},
@@ -49,19 +53,10 @@ def make_manager(
         prefix_cache=config.prefix_cache,
         prefix_ttl_s=config.prefix_ttl_s,
         admission=config.admission,
+        num_head_pages=layout.kv_format.head_pages,
         counters=counters,
         clock=clock,
     )
-
-
-def require_memory(num_pages: int, bytes_per_page: int) -> None:
-    """Refuse a pool larger than the machine before it is allocated."""
-    needed, there = num_pages * bytes_per_page, physical_memory_bytes()
-    if needed > there:
-        raise ConfigError(
-            f"num_pages={num_pages} of {bytes_per_page} bytes need {needed / GIB:.1f} GiB, this machine has "
-            f"{there / GIB:.1f} GiB: give fewer pages"
-        )
 
 
 def max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:
@@ -74,7 +69,7 @@ def max_model_len(config: EngineConfig, loaded: LoadedModel) -> int:
     return config.max_model_len
 
 
-def identity_of(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> CacheIdentity:
+def identity_of(loaded: LoadedModel, config: EngineConfig, kv_format: KVFormat) -> CacheIdentity:
     """What the pages of this engine depend on besides their tokens."""
     spec = loaded.spec
     return CacheIdentity(
@@ -83,7 +78,10 @@ def identity_of(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> Cac
         num_layers=spec.num_layers,
         num_kv_heads=spec.num_kv_heads,
         head_dim=spec.head_dim,
-        kv_dtype=kv_dtype,
+        kv_dtype=kv_format.dtype,
+        kv_bits=kv_format.bits,
+        kv_group_size=kv_format.group_size,
+        kv_head_pages=kv_format.head_pages,
         page_size=config.page_size,
         rope_theta=spec.rope_theta,
         rope_traditional=spec.rope_traditional,
@@ -91,8 +89,14 @@ def identity_of(loaded: LoadedModel, config: EngineConfig, kv_dtype: str) -> Cac
     )
 
 
-def _require_size(name: str, component: Any, attribute: str, expected: int) -> None:
-    """A component that tells its size must have the engine's."""
-    actual = getattr(component, attribute, expected)
+def _page_pool(layout: PoolLayout) -> RefCountedPagePool:
+    if layout.num_head_pages:
+        return TwoPrecisionPagePool(layout.num_pages, layout.num_head_pages)
+    return RefCountedPagePool(layout.num_pages)
+
+
+def _require_size(name: str, component: Any, attribute: str, expected: int, missing: int | None = None) -> None:
+    """A component that tells its size must have the engine's. One that tells none has `missing`, by default that."""
+    actual = getattr(component, attribute, expected if missing is None else missing)
     if actual != expected:
         raise ConfigError(f"components[{name!r}] has {attribute}={actual}, the engine {expected}: make them equal")

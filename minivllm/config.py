@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from minivllm.cache.kv_format import GROUP_SIZES, KV_BITS
+
 GIB = 1024**3
 
 # Every generated token is compared with all of them, in the engine's own time.
@@ -27,6 +29,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
     "attention": ("auto", "portable"),
 }
+NUMBER_CHOICES: dict[str, tuple[int, ...]] = {"kv_bits": KV_BITS, "kv_group_size": GROUP_SIZES}
 
 
 class ConfigError(ValueError):
@@ -55,6 +58,9 @@ class EngineConfig:
     admission: str = "reserve"
     eviction: str = "lru"
     kv_dtype: str = "auto"
+    kv_bits: int | None = None
+    kv_group_size: int = 64
+    quantized_kv_start: int = 0
     attention: str = "auto"
     debug_poison_pages: bool = False
 
@@ -77,21 +83,23 @@ class EngineConfig:
                 raise ConfigError(
                     f"prefix_ttl_s={self.prefix_ttl_s} must be above 0 seconds; None keeps pages until evicted"
                 )
+        self._check_quantization()
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
 
-    def resolve_num_pages(self, bytes_per_page: int) -> int:
-        """The pool's size in pages for pages of `bytes_per_page` bytes (keys and values of every layer)."""
-        if self.num_pages is not None:
-            return self.num_pages
-        budget_bytes = self.kv_cache_bytes or default_kv_cache_bytes()
-        if budget_bytes < bytes_per_page:
+    def _check_quantization(self) -> None:
+        for name, allowed in NUMBER_CHOICES.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or value not in allowed):
+                raise ConfigError(f"{name}={value!r} is not one of {', '.join(map(str, allowed))}")
+        if self.kv_group_size is None:
+            raise ConfigError("kv_group_size=None is not a number: give 32, 64 or 128")
+        _require_whole("quantized_kv_start", self.quantized_kv_start, at_least=0)
+        if self.quantized_kv_start and self.kv_bits is None:
             raise ConfigError(
-                f"kv_cache_bytes={budget_bytes} is below one page of {bytes_per_page} bytes: "
-                "give at least that, or num_pages"
+                f"quantized_kv_start={self.quantized_kv_start} means nothing without kv_bits: give kv_bits 8 or 4"
             )
-        return budget_bytes // bytes_per_page
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from minivllm.answer import Answer, add_prompt_logprobs
-from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len, require_memory
+from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len
 from minivllm.attention.portable import PortableAttention
 from minivllm.backend import mx
-from minivllm.cache.storage import KVStorage, bytes_per_page, resolve_kv_dtype
+from minivllm.cache.pool_layout import kv_format_of, pool_layout
+from minivllm.cache.storage import KVStorage, resolve_kv_dtype
 from minivllm.config import EngineConfig, SamplingParams
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment
@@ -45,15 +46,15 @@ class Engine:
         self.spec, self.tokenizer = loaded.spec, loaded.tokenizer
         self.page_size = self.config.page_size
         self.kv_dtype = resolve_kv_dtype(self.config.kv_dtype, loaded.model.model.norm.weight.dtype)
-        self.identity = identity_of(loaded, self.config, self.kv_dtype)
-        self.bytes_per_page = bytes_per_page(loaded.spec, self.page_size, self.kv_dtype)
-        self.num_pages = self.config.resolve_num_pages(self.bytes_per_page)
-        require_memory(self.num_pages, self.bytes_per_page)
+        kv_format = kv_format_of(self.config, self.kv_dtype)
+        self.identity = identity_of(loaded, self.config, kv_format)
+        self.layout = pool_layout(self.config, loaded.spec, kv_format)
+        self.num_pages, self.bytes_per_page = self.layout.num_pages, self.layout.bytes_per_page
         self.max_model_len = max_model_len(self.config, loaded)
-        self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.num_pages * self.page_size)
+        self.limits = RequestLimits(loaded.spec.vocab_size, self.max_model_len, self.layout.longest_sequence_tokens)
         self.counters = Counters()
-        chosen = choose_components(components, self.config, self.num_pages, self.identity, self.counters)
-        self.manager = make_manager(chosen, self.config, self.counters, clock)
+        chosen = choose_components(components, self.config, self.layout, self.identity, self.counters)
+        self.manager = make_manager(chosen, self.config, self.layout, self.counters, clock)
         self._clock = clock
         self._scheduler = Scheduler(
             self.manager,
@@ -63,7 +64,7 @@ class Engine:
             scheduling=self.config.scheduling,
             clock=clock,
         )
-        self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, self.kv_dtype)
+        self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, kv_format, self.layout.num_head_pages)
         self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
@@ -72,7 +73,7 @@ class Engine:
 
     @property
     def kv_cache_bytes(self) -> int:
-        return self.num_pages * self.bytes_per_page
+        return self.layout.num_bytes
 
     @property
     def has_unfinished_requests(self) -> bool:
@@ -181,12 +182,12 @@ class Engine:
         """
         if self._requests:
             raise CacheBusyError("requests run already: an engine warms up before it serves")
-        free = list(self.manager.pool.free_page_ids())
-        if not free:
+        pages = self.layout.one_sequence(self.manager.pool.free_page_ids())
+        if not pages:
             return
-        longest = min(self.config.max_batched_tokens + 1, len(free) * self.page_size, self.max_model_len)
+        longest = min(self.config.max_batched_tokens + 1, len(pages) * self.page_size, self.max_model_len)
         request = Request("warm-up", [0] * longest, SamplingParams(), None, self._clock())
-        request.page_table = free[: self.manager.pages_for(longest)]
+        request.page_table = pages[: self.manager.pages_for(longest)]
         for work in (Work(request, 0, longest - 1), Work(request, longest - 1, longest)):
             if work.num_tokens > 0:
                 self._runner.forward([work])
@@ -197,8 +198,7 @@ class Engine:
         """End every request and free the arrays."""
         for request_id in list(self._requests):
             self.abort(request_id)
-        self.storage.keys.clear()
-        self.storage.values.clear()
+        self.storage.close()
         mx.clear_cache()
 
     def _advance(self, work: Work, place: int, result: ForwardResult) -> RequestOutput | None:

@@ -127,7 +127,7 @@ class Scheduler:
 
     def failed(self, request: Request) -> None:
         """What this request should have computed is not there: whoever built on it in this step computes it again."""
-        withdrawn = set(self._manager.withdraw(request))
+        withdrawn = set(self._manager.publisher.withdraw(request))
         for other in list(self.running):
             if other is not request and not withdrawn.isdisjoint(other.page_table):
                 self._preempt(other)
@@ -173,7 +173,7 @@ class Scheduler:
 
     def _add(self, work: list[Work], request: Request, end: int) -> None:
         self._manager.extend(request, end)
-        self._manager.publish_ahead(request, end)
+        self._manager.publisher.publish_ahead(request, end)
         work.append(Work(request, request.num_computed_tokens, end))
 
     def _admit(self, work: list[Work], budget: int) -> None:

@@ -18,6 +18,8 @@ from minivllm.fastmath import exp
 TILE_SCORES = 2**20
 """Scores computed at a time: 4 MiB of float32."""
 MAX_TILE_QUERIES = 128
+BLOCK_COLUMNS = 512
+"""Tokens of quantized context that are dequantized at a time when decoding."""
 
 Attend = Callable[[mx.array, mx.array, mx.array, "mx.array | None"], mx.array]
 """queries [batch, heads, rows, d], keys and values [batch, kv_heads, context, d] -> like queries.
@@ -33,6 +35,7 @@ class PortableAttention:
     def __init__(self, storage: KVStorage, *, fused: bool = not is_cpu) -> None:
         self._storage = storage
         self._attend: Attend = attend_fused if fused else attend_with_products
+        self._by_block = storage.is_quantized and not fused
 
     def __call__(self, layer: int, queries: mx.array, keys: mx.array, values: mx.array, plan: Plan) -> mx.array:
         """queries [rows, heads, d], keys and values [rows, kv_heads, d], scaled and rotated -> [rows, heads, d]."""
@@ -46,9 +49,35 @@ class PortableAttention:
         return parts[0] if len(parts) == 1 else mx.concatenate(parts)
 
     def _attend_singles(self, layer: int, queries: mx.array, singles: SingleRows) -> mx.array:
+        if self._by_block:
+            return self._attend_singles_by_block(layer, queries, singles)
         keys, values = self._read(layer, singles.context_rows, queries.dtype)
         visible = None if singles.num_rows == 1 else singles.visible[:, None, None, :]
         return self._attend(queries[:, :, None], keys, values, visible)[:, :, 0]
+
+    def _attend_singles_by_block(self, layer: int, queries: mx.array, singles: SingleRows) -> mx.array:
+        """Quantized pages: one block of the context is dequantized at a time, so that no layer is in memory whole.
+
+        Online softmax (Milakov and Gimelshein, https://arxiv.org/abs/1805.02867): what was summed under a lower
+        maximum is scaled down when a higher one is found.
+        """
+        num_rows, num_heads, head_dim = queries.shape
+        grouped = (queries * head_dim**-0.5).reshape(num_rows, self._storage.num_kv_heads, -1, head_dim)
+        highest = mx.full((*grouped.shape[:3], 1), -mx.inf)
+        total, out = mx.zeros_like(highest), mx.zeros_like(grouped)
+        for first in range(0, singles.context_rows.shape[1], BLOCK_COLUMNS):
+            block = slice(first, first + BLOCK_COLUMNS)
+            # Without this MLX would dequantize several blocks before it uses the first.
+            (rows,) = mx.depends([singles.context_rows[:, block]], [out])
+            keys = self._storage.read_keys(layer, rows, first).astype(queries.dtype).transpose(0, 2, 3, 1)
+            scores = mx.where(singles.visible[:, None, None, block], grouped @ keys, -mx.inf)
+            before, highest = highest, mx.maximum(highest, scores.max(axis=-1, keepdims=True))
+            (rows,) = mx.depends([rows], [highest])
+            values = self._storage.read_values(layer, rows, first).astype(queries.dtype).transpose(0, 2, 1, 3)
+            weights, shrink = exp(scores - highest), mx.exp(before - highest)
+            total = total * shrink + weights.sum(axis=-1, keepdims=True)
+            out = out * shrink + weights @ values
+        return (out / total).reshape(num_rows, num_heads, head_dim)
 
     def _attend_chunk(self, layer: int, queries: mx.array, chunk: Chunk) -> mx.array:
         # Laid out head by head once, so that the products of the tiles do not copy them again.
@@ -68,7 +97,7 @@ class PortableAttention:
 
     def _read(self, layer: int, rows: mx.array, dtype: mx.Dtype) -> tuple[mx.array, mx.array]:
         """Gathered keys and values [batch, kv_heads, context, d]."""
-        keys, values = self._storage.read(layer, rows)
+        keys, values = self._storage.read_keys(layer, rows), self._storage.read_values(layer, rows)
         return keys.astype(dtype).transpose(0, 2, 1, 3), values.astype(dtype).transpose(0, 2, 1, 3)
 
 

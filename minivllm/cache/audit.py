@@ -71,8 +71,8 @@ def check_books(manager: CacheManager, requests: Iterable[Request], *, within_st
         *_index_problems(manager),
         *(problem for request in requests for problem in _request_problems(manager, request)),
     ]
-    if manager.num_unproven_pages and not within_step:
-        problems.append(f"{manager.num_unproven_pages} pages can be found and were never computed")
+    if manager.publisher.num_unproven_pages and not within_step:
+        problems.append(f"{manager.publisher.num_unproven_pages} pages can be found and were never computed")
     if problems:
         raise AuditError("; ".join(problems))
 
@@ -174,7 +174,7 @@ def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:
         yield f"{name} has a page twice in its page table {request.page_table}"
     if request.num_computed_tokens > len(request.page_table) * size and request.status is Status.RUNNING:
         yield f"{name} has {request.num_computed_tokens} computed tokens in {len(request.page_table)} pages"
-    ahead = sum(manager.is_unproven(page_id) for page_id in request.page_table)
+    ahead = sum(manager.publisher.is_unproven(page_id) for page_id in request.page_table)
     if (request.num_published_pages - ahead) * size > request.num_computed_tokens:
         yield f"{name} published {request.num_published_pages} pages of {request.num_computed_tokens} computed tokens"
     if request.num_computed_tokens > max(len(request.token_ids) - 1, request.num_prompt_tokens):
@@ -185,11 +185,13 @@ def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:
 def _content_problems(manager: CacheManager, request: Request) -> Iterable[str]:
     name, size, computed = request.request_id, manager.page_size, request.num_computed_tokens
     for position, page_id in enumerate(request.page_table):
+        if manager.is_head(page_id) != (position < manager.num_head_pages):
+            yield f"page {page_id} of {name} is of the wrong precision for page number {position} of a sequence"
         if page_id not in manager.index:
             if position < request.num_published_pages:
                 yield f"page {page_id} of {name} counts as published and cannot be found"
             continue
-        if (position + 1) * size > computed and not manager.is_unproven(page_id):
+        if (position + 1) * size > computed and not manager.publisher.is_unproven(page_id):
             yield f"page {page_id} of {name} can be found, and {computed} tokens are computed"
         if not _is_indexed_as_held(manager, request, position):
             yield f"page {page_id} of {name} is indexed for other content than the request has there"

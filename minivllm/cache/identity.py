@@ -23,6 +23,9 @@ class CacheIdentity:
     num_kv_heads: int
     head_dim: int
     kv_dtype: str
+    kv_bits: int | None
+    kv_group_size: int | None
+    kv_head_pages: int
     page_size: int
     rope_theta: float
     rope_traditional: bool

@@ -17,8 +17,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import reduce
+from operator import sub
 
-from minivllm.cache.unproven import UnprovenPage, UnprovenPages
+from minivllm.cache.publisher import Publisher
+from minivllm.cache.room import Room, room_between
 from minivllm.protocols import Eviction, Moment, PagePool, PageUse, PrefixIndex, Publication
 from minivllm.request import CacheBusyError, Request
 from minivllm.stats import Counters
@@ -42,24 +45,34 @@ class CacheManager:
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         admission: str = "reserve",
+        num_head_pages: int = 0,
         counters: Counters | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.pool = page_pool
         self.index = prefix_index
         self.eviction = eviction
-        self.publication = publication
         self.page_size = page_size
         self.prefix_cache = prefix_cache
         self.prefix_ttl_s = prefix_ttl_s
         self.admission = admission
+        self.num_head_pages = num_head_pages
+        """Pages at the head of every sequence that are kept in full precision; the pool must know them, too."""
         self.counters = counters or Counters()
+        self.publisher = Publisher(
+            index=prefix_index,
+            policy=publication,
+            adopt=self._adopt,
+            counters=self.counters,
+            page_size=page_size,
+            enabled=prefix_cache,
+        )
         self.pages_to_poison: list[int] = []
         self._clock = clock
-        self._promised_pages: dict[str, int] = {}
+        self._promised: dict[str, Room] = {}
+        self._num_cached_heads = 0
         self._cached_since_s: dict[int, float] = {}
         self._num_restores: Counter[int] = Counter()
-        self._unproven = UnprovenPages()
 
     @property
     def num_cached_pages(self) -> int:
@@ -72,12 +85,12 @@ class CacheManager:
     @property
     def num_promised_pages(self) -> int:
         """Pages that admitted requests may still ask for."""
-        return sum(self._promised_pages.values())
+        return sum(room.num_pages for room in self._promised.values())
 
     @property
     def promised_pages(self) -> dict[str, int]:
         """Pages that each admitted request may still ask for, by request id."""
-        return dict(self._promised_pages)
+        return {request_id: room.num_pages for request_id, room in self._promised.items()}
 
     @property
     def cached_page_ids(self) -> list[int]:
@@ -104,11 +117,12 @@ class CacheManager:
         """
         self.expire()
         restored = self.match(request)
-        promised = self.num_pages_at_admission(request) - len(restored)
-        evictable = self.num_cached_pages - sum(self.pool.references(page_id) == 0 for page_id in restored)
-        if promised > self.pool.num_free + evictable - self.num_promised_pages:
+        promised = self._room(len(restored), self.num_pages_at_admission(request))
+        cached_heads = [self.pool.references(page_id) == 0 for page_id in restored[: self.num_head_pages]]
+        cached_body = [self.pool.references(page_id) == 0 for page_id in restored[self.num_head_pages :]]
+        if not (self._unpromised() - Room(sum(cached_heads), sum(cached_body))).covers(promised):
             return False
-        self._promised_pages[request.request_id] = promised
+        self._promised[request.request_id] = promised
         self._attach(request, restored)
         if self.prefix_cache and request.reads_prefix_cache:
             self.counters.count_lookup(request)
@@ -134,80 +148,37 @@ class CacheManager:
                 self._release_page(own, position)
             else:
                 request.page_table.append(matched[position])
-                self._promised_pages[request.request_id] -= 1
+                self._promised[request.request_id] -= self._room(position, position + 1)
         request.num_published_pages = len(matched)
         request.num_computed_tokens = len(matched) * self.page_size
         self.counters.count_restored(request)
 
     def can_extend(self, request: Request, num_tokens: int) -> bool:
         """Whether `extend` would find the pages: promised ones, or ones that are promised to nobody."""
-        missing = self.pages_for(num_tokens) - len(request.page_table) - self._promised_pages[request.request_id]
-        return missing <= self.pool.num_free + self.num_cached_pages - self.num_promised_pages
+        needed = self._room(len(request.page_table), self.pages_for(num_tokens))
+        return self._unpromised().covers((needed - self._promised[request.request_id]).floored())
 
     def extend(self, request: Request, num_tokens: int) -> None:
         """Grow the page table until it covers `num_tokens` tokens, evicting cached pages if need be."""
         assert self.can_extend(request, num_tokens), f"{request.request_id} asks for pages that others were promised"
         while len(request.page_table) < self.pages_for(num_tokens):
-            promised = self._promised_pages[request.request_id]
-            assert promised > 0 or self.admission == "optimistic", (
+            one = self._room(len(request.page_table), len(request.page_table) + 1)
+            promised = self._promised[request.request_id]
+            assert promised.covers(one) or self.admission == "optimistic", (
                 f"{request.request_id} asks for more pages than it was promised"
             )
-            if self.pool.num_free == 0:
+            while not self._free().covers(one):
                 self._drop(self.eviction.pop_victim())
-            request.page_table.append(self.pool.allocate())
-            self._promised_pages[request.request_id] = max(0, promised - 1)
+            request.page_table.append(self.pool.allocate() if one.body else self.pool.allocate_head())  # type: ignore[attr-defined]
+            self._promised[request.request_id] = (promised - one).floored()
 
     def publish(self, request: Request, moment: Moment, at_least: int = 0) -> None:
-        """Make the computed pages findable that the publication policy allows at this moment.
-
-        A request that may not read the cache publishes at its end alone: a page that was found under its key before
-        would replace its own, and it would attend to what it did not compute. `at_least` tokens become findable
-        whatever the policy says: somebody waits for them.
-        """
-        if not self.prefix_cache or (moment is Moment.COMPUTED and not request.reads_prefix_cache):
-            return
-        self.counters.count_published(request, self._unproven.prove(request.request_id) * self.page_size)
-        findable = max(self._findable_tokens(request, moment, request.num_computed_tokens), at_least)
-        while not request.publication_stopped and (request.num_published_pages + 1) * self.page_size <= findable:
-            self._publish_next_page(request)
-
-    def publish_ahead(self, request: Request, num_tokens: int) -> None:
-        """Make pages findable that the step under way completes when it has computed `num_tokens` tokens.
-
-        A page that somebody else holds under the same key is left for `publish`, when ours is computed, too.
-        """
-        if not self.prefix_cache or not request.reads_prefix_cache or request.publication_stopped:
-            return
-        findable = self._findable_tokens(request, Moment.SCHEDULED, num_tokens)
-        while (request.num_published_pages + 1) * self.page_size <= findable:
-            position = request.num_published_pages
-            own = request.page_table[position]
-            if self._insert(request, position) != own:
-                return
-            self._unproven.add(UnprovenPage(own, self.index.parent_of(own), request.request_id))
-            request.num_published_pages += 1
-
-    def withdraw(self, request: Request) -> list[int]:
-        """The step failed for this request: forget what it published ahead, and every page chained behind.
-
-        Returns the page ids; whoever holds one has read what was never computed.
-        """
-        withdrawn = self._unproven.withdraw(request.request_id)
-        for page_id in withdrawn:
-            self.index.remove(page_id)
-        return withdrawn
-
-    def is_unproven(self, page_id: int) -> bool:
-        """Whether a page can be found and the step under way has yet to compute it."""
-        return page_id in self._unproven
-
-    @property
-    def num_unproven_pages(self) -> int:
-        return len(self._unproven)
+        """Make the computed pages findable that the policy allows at this moment, and `at_least` so many tokens."""
+        self.publisher.publish(request, moment, at_least)
 
     def release(self, request: Request) -> None:
         """Give back every page of a request, deepest first, so that eviction meets tails before heads."""
-        self._promised_pages.pop(request.request_id, None)
+        self._promised.pop(request.request_id, None)
         while request.page_table:
             page_id = request.page_table.pop()
             self._release_page(page_id, depth=len(request.page_table))
@@ -233,36 +204,27 @@ class CacheManager:
             self._drop(page_id, evicted=False)
         return len(indexed)
 
+    def _room(self, first: int, last: int) -> Room:
+        return room_between(first, last, self.num_head_pages)
+
+    def _free(self) -> Room:
+        return self.pool.free_room() if self.num_head_pages else Room(body=self.pool.num_free)  # type: ignore[attr-defined]
+
+    def _unpromised(self) -> Room:
+        """What is free or could be evicted, less what was promised."""
+        cached = Room(self._num_cached_heads, self.num_cached_pages - self._num_cached_heads)
+        return reduce(sub, self._promised.values(), self._free() + cached)
+
+    def is_head(self, page_id: int) -> bool:
+        """Whether this page is one in full precision, for the head of a sequence."""
+        return self.num_head_pages > 0 and self.pool.is_head(page_id)  # type: ignore[attr-defined]
+
     def _attach(self, request: Request, restored: list[int]) -> None:
         for page_id in restored:
             self._retain_page(page_id)
         request.page_table = list(restored)
         request.num_published_pages = len(restored)
         request.num_computed_tokens = len(restored) * self.page_size
-
-    def _findable_tokens(self, request: Request, moment: Moment, num_tokens: int) -> int:
-        findable = self.publication.findable_tokens(moment, num_tokens, request.num_prompt_tokens)
-        assert findable <= num_tokens, f"{findable} tokens published, {num_tokens} computed"
-        return findable
-
-    def _publish_next_page(self, request: Request) -> None:
-        position = request.num_published_pages
-        found = self._insert(request, position)
-        if found is None:
-            # Another content owns this key. Without this page its children could never be reached: stop here.
-            request.publication_stopped = True
-            return
-        if found == request.page_table[position]:
-            self.counters.count_published(request, self.page_size)
-        else:
-            self._adopt(request, position, found)
-        request.num_published_pages += 1
-
-    def _insert(self, request: Request, position: int) -> int | None:
-        """The page that is found for this page of the request from now on; None when another content owns its key."""
-        table, size = request.page_table, self.page_size
-        tokens = request.token_ids[position * size : (position + 1) * size]
-        return self.index.insert(tokens, table[position - 1] if position else None, table[position], request.cache_salt)
 
     def _adopt(self, request: Request, position: int, found: int) -> None:
         """Someone computed the same page first: use theirs, and only then free our copy (known fault PC-14)."""
@@ -275,13 +237,14 @@ class CacheManager:
         self._num_restores[page_id] += 1
         if self.pool.retain(page_id) == 1:
             self.eviction.remove(page_id)
-            del self._cached_since_s[page_id]
+            self._uncache(page_id)
 
     def _release_page(self, page_id: int, depth: int) -> None:
         if self.pool.release(page_id) > 0:
             return
         if page_id in self.index:
             self._cached_since_s[page_id] = self._clock()
+            self._num_cached_heads += self.is_head(page_id)
             self.eviction.add(page_id, PageUse(depth, self._num_restores[page_id]))
         else:
             self._reclaim(page_id)
@@ -289,9 +252,13 @@ class CacheManager:
     def _drop(self, page_id: int, evicted: bool = True) -> None:
         """A cached page loses its key and then its content: no free page is ever findable."""
         self.index.remove(page_id)
-        del self._cached_since_s[page_id]
+        self._uncache(page_id)
         self.counters.evicted_tokens += self.page_size if evicted else 0
         self._reclaim(page_id)
+
+    def _uncache(self, page_id: int) -> None:
+        del self._cached_since_s[page_id]
+        self._num_cached_heads -= self.is_head(page_id)
 
     def _reclaim(self, page_id: int) -> None:
         self._num_restores.pop(page_id, None)

@@ -1,10 +1,13 @@
-"""Where the bytes of pages are: one array of keys and one of values per layer, allocated once.
+"""Where the bytes of pages are: rows of keys and rows of values per layer, allocated once.
 
-Row `page_id * page_size + offset` of every array is one token, shape [num_kv_heads, head_dim]. One more row, the null
-row, is all zeros and never written: padding points there, so that no index ever leaves an array and no stale value is
-read (an index outside is not an error in MLX; 0 x NaN is NaN even behind a mask).
+Row `page_id * page_size + offset` is one token, [num_kv_heads, head_dim], whatever it takes to store it. The row behind
+the last one is the null row, all zeros and never written: padding points there, so that no index ever leaves an array
+and no stale value is read (an index outside is not an error in MLX; 0 x NaN is NaN even behind a mask).
 
-One array per layer, because `array[rows] = values` happens in place only while the buffer has a single owner.
+Quantized pages and a head in full precision are two regions in one numbering, split at row S:
+
+    rows of the pool        0 ...... full precision ...... S ........ quantized ........ N      N is the null row
+    rows of a sequence      its first `head_pages` pages     | all pages behind
 """
 
 from __future__ import annotations
@@ -14,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from minivllm.backend import is_cpu, mx
+from minivllm.cache.kv_format import KVFormat
+from minivllm.cache.rows import DTYPES, FullRows, QuantizedRows
 from minivllm.models.spec import ModelSpec
-
-DTYPES = {"float32": mx.float32, "float16": mx.float16, "bfloat16": mx.bfloat16}
 
 
 def resolve_kv_dtype(kv_dtype: str, weights_dtype: mx.Dtype) -> str:
@@ -28,27 +31,105 @@ def resolve_kv_dtype(kv_dtype: str, weights_dtype: mx.Dtype) -> str:
     return next((name for name, dtype in DTYPES.items() if dtype == weights_dtype), "float16")
 
 
-def bytes_per_page(spec: ModelSpec, page_size: int, kv_dtype: str) -> int:
-    """2 (keys and values) x layers x KV heads x head size x page size x bytes of the dtype."""
-    return 2 * spec.num_layers * spec.num_kv_heads * spec.head_dim * page_size * DTYPES[kv_dtype].size
+class RegionedRows:
+    """Keys, or values, of one layer: full precision rows below `split`, quantized ones from there on."""
+
+    def __init__(self, spec: ModelSpec, num_rows: int, split: int, kv_format: KVFormat) -> None:
+        shape = spec.num_kv_heads, spec.head_dim
+        self._split = split
+        self.full = FullRows(split, *shape, kv_format) if split else None
+        self.quantized = QuantizedRows(num_rows - split, *shape, kv_format) if split < num_rows else None
+
+    @property
+    def arrays(self) -> list[mx.array]:
+        return [array for region in (self.full, self.quantized) if region is not None for array in region.arrays]
+
+    def write(self, rows: mx.array, values: mx.array) -> None:
+        if self.quantized is None or self.full is None:
+            region = self.quantized if self.full is None else self.full
+            assert region is not None
+            region.write(rows, values)
+            return
+        is_full = np.array(rows) < self._split
+        for region, chosen in ((self.full, is_full), (self.quantized, ~is_full)):
+            places = mx.array(np.flatnonzero(chosen))
+            if places.size:
+                region.write(self._local(region, rows[places]), values[places])
+
+    def read(self, rows: mx.array, num_head_columns: int) -> mx.array:
+        """`rows` [..., context]; where there are both regions, the first `num_head_columns` are in full precision."""
+        parts = []
+        if self.full is not None:
+            in_full = rows if self.quantized is None else rows[..., :num_head_columns]
+            parts.append(self.full.read(self._local(self.full, in_full)))
+        if self.quantized is not None and (self.full is None or rows.shape[-1] > num_head_columns):
+            in_quantized = rows if self.full is None else rows[..., num_head_columns:]
+            parts.append(self.quantized.read(self._local(self.quantized, in_quantized)))
+        return parts[0] if len(parts) == 1 else mx.concatenate(parts, axis=-3)
+
+    def poison(self, rows: np.ndarray) -> None:
+        for region, chosen in ((self.full, rows < self._split), (self.quantized, rows >= self._split)):
+            if region is not None and chosen.any():
+                region.poison(self._local(region, mx.array(rows[chosen])))
+
+    def stored(self, rows: mx.array) -> list[mx.array]:
+        """What is stored at these rows, which are of one region, array by array."""
+        region = self.full if self.full is not None and int(rows.min()) < self._split else self.quantized
+        assert region is not None
+        return [array[self._local(region, rows)] for array in region.arrays]
+
+    def _local(self, region: FullRows | QuantizedRows, rows: mx.array) -> mx.array:
+        """Rows of the pool as rows of a region; the null row of the pool becomes that of the region."""
+        return mx.minimum(rows, self._split) if region is self.full else rows - self._split
 
 
 class KVStorage:
-    """Keys and values of `num_pages` pages in every layer."""
+    """Keys and values of `num_pages` pages in every layer.
 
-    def __init__(self, spec: ModelSpec, num_pages: int, page_size: int, kv_dtype: str) -> None:
+    With `kv_format.bits` None all are in full precision; else the first `num_full_pages` are, and the rest quantized.
+    """
+
+    def __init__(
+        self, spec: ModelSpec, num_pages: int, page_size: int, kv_format: KVFormat, num_full_pages: int = 0
+    ) -> None:
+        kv_format.check_head(spec.head_dim)
         self.num_pages = num_pages
         self.page_size = page_size
-        self.kv_dtype = kv_dtype
+        self.kv_format = kv_format
+        self.num_kv_heads = spec.num_kv_heads
         self.null_row = num_pages * page_size
-        shape = (self.null_row + 1, spec.num_kv_heads, spec.head_dim)
-        self.keys = [mx.zeros(shape, DTYPES[kv_dtype]) for _ in range(spec.num_layers)]
-        self.values = [mx.zeros(shape, DTYPES[kv_dtype]) for _ in range(spec.num_layers)]
-        mx.eval(self.keys, self.values)
+        self._num_head_columns = kv_format.head_pages * page_size
+        self._split = split = self.null_row if kv_format.bits is None else num_full_pages * page_size
+        self._keys, self._values = (
+            [RegionedRows(spec, self.null_row, split, kv_format) for _ in range(spec.num_layers)] for _ in range(2)
+        )
+        mx.eval([layer.arrays for layer in self.layers])
+
+    @property
+    def layers(self) -> list[RegionedRows]:
+        """Keys of every layer, then values of every layer."""
+        return [*self._keys, *self._values]
+
+    @property
+    def is_quantized(self) -> bool:
+        return self.kv_format.bits is not None
+
+    def is_full_precision(self, page_id: int) -> bool:
+        """The precision of a page is told by its id."""
+        return page_id * self.page_size < self._split
 
     @property
     def num_bytes(self) -> int:
-        return sum(array.nbytes for array in (*self.keys, *self.values))
+        return sum(array.nbytes for layer in self.layers for array in layer.arrays)
+
+    @property
+    def keys(self) -> list[mx.array]:
+        """The key array of each layer: of full precision storage, where a row is one element of one array."""
+        return [layer.full.array for layer in self._keys if layer.full is not None]
+
+    @property
+    def values(self) -> list[mx.array]:
+        return [layer.full.array for layer in self._values if layer.full is not None]
 
     def rows_of(self, page_table: Sequence[int], num_tokens: int) -> np.ndarray:
         """Rows of a sequence's first tokens, int32 [num_tokens]. IndexError on a bad page id or a short table."""
@@ -62,25 +143,41 @@ class KVStorage:
 
     def write(self, layer: int, rows: mx.array, keys: mx.array, values: mx.array) -> None:
         """Store keys and values [tokens, num_kv_heads, head_dim] at `rows` [tokens], in place."""
-        self.keys[layer][rows] = keys.astype(self.keys[layer].dtype)
-        self.values[layer][rows] = values.astype(self.values[layer].dtype)
+        self._keys[layer].write(rows, keys)
+        self._values[layer].write(rows, values)
 
-    def read(self, layer: int, rows: mx.array) -> tuple[mx.array, mx.array]:
-        """Keys and values at `rows` [...], as stored: [..., num_kv_heads, head_dim] each."""
-        return self.keys[layer][rows], self.values[layer][rows]
+    def read_keys(self, layer: int, rows: mx.array, first_column: int = 0) -> mx.array:
+        """Keys at `rows` [..., context], as stored or dequantized: [..., context, num_kv_heads, head_dim].
+
+        `rows` are rows of sequences from token `first_column` on, padded with the null row.
+        """
+        return self._keys[layer].read(rows, max(0, self._num_head_columns - first_column))
+
+    def read_values(self, layer: int, rows: mx.array, first_column: int = 0) -> mx.array:
+        return self._values[layer].read(rows, max(0, self._num_head_columns - first_column))
 
     def poison(self, page_ids: Sequence[int]) -> None:
         """Overwrite pages with NaN: whoever reads a page without having written it will notice."""
         if not page_ids:
             return
-        rows = mx.array(np.concatenate([self.rows_of([page_id], self.page_size) for page_id in page_ids]))
-        for arrays in (self.keys, self.values):
-            for array in arrays:
-                array[rows] = mx.array(float("nan"), array.dtype)
-        mx.eval(self.keys, self.values)
+        rows = np.concatenate([self.rows_of([page_id], self.page_size) for page_id in page_ids])
+        for layer in self.layers:
+            layer.poison(rows)
+        mx.eval([layer.arrays for layer in self.layers])
 
     def page_arrays(self, page_id: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """A page's keys and values per layer, copied: [page_size, num_kv_heads, head_dim] each, as float32."""
         rows = mx.array(self.rows_of([page_id], self.page_size))
-        pairs = [self.read(layer, rows) for layer in range(len(self.keys))]
-        return [(np.array(keys.astype(mx.float32)), np.array(values.astype(mx.float32))) for keys, values in pairs]
+        num_full_columns = self.page_size if self.is_full_precision(page_id) else 0
+        parts = [layer.read(rows, num_full_columns).astype(mx.float32) for layer in self.layers]
+        keys, values = parts[: len(self._keys)], parts[len(self._keys) :]
+        return [(np.array(one), np.array(other)) for one, other in zip(keys, values, strict=True)]
+
+    def page_bytes(self, page_id: int) -> bytes:
+        """Everything that is stored for one page, as it is stored: equal bytes, equal page."""
+        rows = mx.array(self.rows_of([page_id], self.page_size))
+        return b"".join(np.array(part.view(mx.uint8)).tobytes() for layer in self.layers for part in layer.stored(rows))
+
+    def close(self) -> None:
+        """Free the arrays."""
+        self._keys, self._values = [], []

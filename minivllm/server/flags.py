@@ -7,7 +7,7 @@ import types
 import typing
 from dataclasses import fields
 
-from minivllm.config import CHOICES, EngineConfig
+from minivllm.config import CHOICES, NUMBER_CHOICES, EngineConfig
 
 HELP: dict[str, str] = {
     "page_size": "tokens in a page of the KV cache",
@@ -24,6 +24,9 @@ HELP: dict[str, str] = {
     "admission": "how many pages a request must have before it starts",
     "eviction": "which cached page goes first when the pool is full",
     "kv_dtype": "number format of cached keys and values",
+    "kv_bits": "bits of a cached number, 8 or 4; default: full precision (this changes the output)",
+    "kv_group_size": "numbers that share a scale when pages are quantized: 32, 64 or 128",
+    "quantized_kv_start": "tokens at the head of a sequence that stay in full precision, rounded up to whole pages",
     "attention": "implementation of attention",
     "debug_poison_pages": "fill free pages with NaN, so that a wrong read shows; slow",
 }
@@ -39,7 +42,7 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
         if kind is bool:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default, help=help_text)
             continue
-        choices = CHOICES.get(field.name)
+        choices = CHOICES.get(field.name) or NUMBER_CHOICES.get(field.name)
         if choices is not None and len(choices) == 1:
             help_text += "; the only one so far"
         metavar = None if choices else "SECONDS" if field.name.endswith("_s") else "NUMBER"

@@ -10,6 +10,7 @@ import pytest
 from minivllm.cache.audit import AuditError, PageView, check_books, view_pages
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
+from minivllm.cache.room import Room
 from minivllm.protocols import PageUse
 from minivllm.request import Request, Status
 from tests.control.driver import T, ToyEngine
@@ -189,15 +190,15 @@ def an_active_page_counted_as_cached_in_place_of_another(books: Books) -> None:
 
 
 def more_pages_promised_than_there_are(books: Books) -> None:
-    books.manager._promised_pages["R2"] = 50
+    books.manager._promised["R2"] = Room(body=50)
 
 
 def a_promise_to_a_request_that_has_ended(books: Books) -> None:
-    books.manager._promised_pages["R1"] = 1
+    books.manager._promised["R1"] = Room(body=1)
 
 
 def a_promise_that_is_too_small(books: Books) -> None:
-    books.manager._promised_pages["R2"] -= 1
+    books.manager._promised["R2"] -= Room(body=1)
 
 
 BREAKS: dict[Callable[[Books], None], str] = {

@@ -10,7 +10,7 @@ import pytest
 from minivllm.cache.identity import CacheIdentity
 from minivllm.config import EngineConfig
 
-BASE = CacheIdentity("weights", "tokenizer", 2, 1, 8, "float32", 16, 10_000.0, False)
+BASE = CacheIdentity("weights", "tokenizer", 2, 1, 8, "float32", None, None, 0, 16, 10_000.0, False)
 
 OTHER: dict[str, Any] = {
     "weights_id": "other weights",
@@ -19,6 +19,9 @@ OTHER: dict[str, Any] = {
     "num_kv_heads": 2,
     "head_dim": 16,
     "kv_dtype": "float16",
+    "kv_bits": 8,
+    "kv_group_size": 32,
+    "kv_head_pages": 4,
     "page_size": 32,
     "rope_theta": 500_000.0,
     "rope_traditional": True,

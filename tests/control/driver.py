@@ -14,7 +14,7 @@ from typing import Any
 from minivllm.cache.audit import check_books
 from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.manager import CacheManager
-from minivllm.cache.page_pool import RefCountedPagePool
+from minivllm.cache.page_pool import RefCountedPagePool, TwoPrecisionPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES
 from minivllm.config import SamplingParams
@@ -96,6 +96,7 @@ class ToyEngine:
         scheduling: str = "fcfs",
         admission: str = "reserve",
         eviction: str = "lru",
+        num_head_pages: int = 0,
         prefix_cache: bool = True,
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
@@ -105,7 +106,9 @@ class ToyEngine:
         self.clock = FakeClock()
         self.counters = Counters()
         parts: dict[str, Any] = {
-            "page_pool": RefCountedPagePool(num_pages),
+            "page_pool": (
+                TwoPrecisionPagePool(num_pages, num_pages // 2) if num_head_pages else RefCountedPagePool(num_pages)
+            ),
             "prefix_index": CheckedIndex(page_size),
             "eviction": EVICTION[eviction](),
             "publication": POLICIES[publication](),
@@ -117,6 +120,7 @@ class ToyEngine:
             prefix_cache=prefix_cache,
             prefix_ttl_s=prefix_ttl_s,
             admission=admission,
+            num_head_pages=num_head_pages,
             counters=self.counters,
             clock=self.clock,
         )
@@ -129,7 +133,9 @@ class ToyEngine:
             scheduling=scheduling,
             clock=self.clock,
         )
-        self.limits = RequestLimits(vocab_size=1000, max_model_len=10_000, pool_tokens=num_pages * page_size)
+        # With pages in two precisions a sequence has only its head in the half that is in full precision.
+        pool_tokens = (num_pages - (num_pages // 2 - num_head_pages if num_head_pages else 0)) * page_size
+        self.limits = RequestLimits(vocab_size=1000, max_model_len=10_000, pool_tokens=pool_tokens)
         self.kv: list[list[Slot]] = [[POISON] * page_size for _ in range(num_pages)]
         self.requests: list[Request] = []
         self.work: list[Work] = []

@@ -33,7 +33,13 @@ BAD_ENGINE_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"prefix_ttl_s": float("nan")}, "prefix_ttl_s=nan is not a finite number"),
     ({"prefix_ttl_s": "5"}, "prefix_ttl_s='5' is not a finite number"),
     *(({name: "magic"}, f"{name}='magic' is not one of {', '.join(allowed)}") for name, allowed in CHOICES.items()),
-    ({"publication": None}, "publication=None is not one of on_finish, after_prefill, incremental"),
+    ({"kv_bits": 16}, "kv_bits=16 is not one of 8, 4"),
+    ({"kv_bits": True}, "kv_bits=True is not one of 8, 4"),
+    ({"kv_group_size": 48}, "kv_group_size=48 is not one of 32, 64, 128"),
+    ({"kv_group_size": None}, "kv_group_size=None is not a number"),
+    ({"kv_bits": 8, "quantized_kv_start": -1}, "quantized_kv_start=-1 must be at least 0"),
+    ({"quantized_kv_start": 256}, "quantized_kv_start=256 means nothing without kv_bits"),
+    ({"publication": None}, "publication=None is not one of on_finish, after_prefill, incremental, on_schedule"),
 ]
 
 BAD_SAMPLING_SETTINGS: list[tuple[dict[str, Any], str]] = [
@@ -100,6 +106,9 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "admission": "reserve",
         "eviction": "lru",
         "kv_dtype": "auto",
+        "kv_bits": None,
+        "kv_group_size": 64,
+        "quantized_kv_start": 0,
         "attention": "auto",
         "debug_poison_pages": False,
     }
@@ -148,30 +157,12 @@ def test_stop_token_ids_become_a_tuple_that_keeps_token_zero() -> None:
     assert SamplingParams(stop_token_ids=None).stop_ids == ()  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("budget_bytes", "pages"), [(64, 1), (65, 1), (127, 1), (128, 2), (6400, 100)])
-def test_a_budget_in_bytes_is_rounded_down_to_whole_pages(budget_bytes: int, pages: int) -> None:
-    assert EngineConfig(kv_cache_bytes=budget_bytes).resolve_num_pages(bytes_per_page=64) == pages
-
-
-@pytest.mark.parametrize("budget_tokens", [1, 8, 15])
-def test_a_budget_below_one_page_is_an_error_and_never_a_silent_off(budget_tokens: int) -> None:
-    bytes_per_token = 4
-    config = EngineConfig(kv_cache_bytes=budget_tokens * bytes_per_token)
-    with pytest.raises(ConfigError, match=f"kv_cache_bytes={budget_tokens * 4} is below one page of 64 bytes"):
-        config.resolve_num_pages(bytes_per_page=16 * bytes_per_token)
-
-
-def test_a_number_of_pages_is_taken_as_it_is() -> None:
-    assert EngineConfig(num_pages=3).resolve_num_pages(bytes_per_page=10**12) == 3
-
-
 @pytest.mark.parametrize(("memory_bytes", "right"), [(4 * GIB, GIB), (8 * GIB, 2 * GIB), (64 * GIB, 2 * GIB)])
 def test_without_a_size_the_pool_is_a_quarter_of_memory_and_at_most_two_gib(
     monkeypatch: pytest.MonkeyPatch, memory_bytes: int, right: int
 ) -> None:
     monkeypatch.setattr(config_module, "physical_memory_bytes", lambda: memory_bytes)
     assert default_kv_cache_bytes() == right
-    assert EngineConfig().resolve_num_pages(bytes_per_page=1024) == right // 1024
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 from minivllm import LLM, SamplingParams
 from minivllm.backend import mx
+from minivllm.cache.kv_format import KVFormat
 from minivllm.cache.storage import KVStorage
 from minivllm.models.loading import LoadedModel
 from minivllm.runner import ForwardResult
@@ -105,26 +106,26 @@ def test_pages_published_ahead_of_a_pass_that_fails_are_withdrawn_from_everybody
 
 @pytest.mark.parametrize("page_table", [[0, -1], [0, 4], [4], [10**6]])
 def test_a_page_id_outside_the_pool_never_reaches_an_array(tiny: LoadedModel, page_table: list[int]) -> None:
-    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_dtype="float32")
+    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_format=KVFormat("float32"))
     with pytest.raises(IndexError, match="pool of 4 pages"):
         storage.rows_of(page_table, len(page_table) * 2)
 
 
 def test_a_sequence_longer_than_its_page_table_is_refused(tiny: LoadedModel) -> None:
-    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_dtype="float32")
+    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_format=KVFormat("float32"))
     with pytest.raises(IndexError, match="2 pages does not hold 5 tokens"):
         storage.rows_of([0, 1], 5)
 
 
 def test_rows_of_a_page_table_follow_its_order(tiny: LoadedModel) -> None:
-    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_dtype="float32")
+    storage = KVStorage(tiny.spec, num_pages=4, page_size=2, kv_format=KVFormat("float32"))
     assert storage.rows_of([3, 0], 3).tolist() == [6, 7, 0]
     assert storage.rows_of([], 0).tolist() == []
 
 
 def test_writing_pages_copies_no_pool(tiny: LoadedModel) -> None:
     """In place means: the peak stays a few rows above the pool itself, however many writes there are."""
-    storage = KVStorage(tiny.spec, num_pages=4096, page_size=16, kv_dtype="float32")
+    storage = KVStorage(tiny.spec, num_pages=4096, page_size=16, kv_format=KVFormat("float32"))
     kv = mx.ones((64, tiny.spec.num_kv_heads, tiny.spec.head_dim))
     rows = mx.array(np.arange(64, dtype=np.int32))
     mx.eval(kv, rows)
@@ -133,7 +134,7 @@ def test_writing_pages_copies_no_pool(tiny: LoadedModel) -> None:
     for _ in range(20):
         for layer in range(tiny.spec.num_layers):
             storage.write(layer, rows, kv, kv)
-            mx.eval(storage.read(layer, rows))
+            mx.eval(storage.read_keys(layer, rows), storage.read_values(layer, rows))
     one_array = storage.keys[0].nbytes
     assert mx.get_peak_memory() - before < one_array / 2
 
