@@ -1,4 +1,4 @@
-"""`minivllm`: serve a model over HTTP, or generate one answer."""
+"""`minivllm`: serve a model over HTTP, generate one answer, or say what fits into memory."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from minivllm import budget_command
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_generate(commands)
+    budget_command.add_parser(commands)
     return parser
 
 
