@@ -1,14 +1,15 @@
-"""`minivllm`: serve a model over HTTP, generate one answer, or say what fits into memory."""
+"""`minivllm`: serve a model over HTTP, generate one answer, say what fits into memory and what quantized pages cost."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from minivllm import budget_command
+from minivllm import budget_command, evaluate_command
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_generate(commands)
     budget_command.add_parser(commands)
+    evaluate_command.add_parser(commands, keep=_append_records)
     return parser
 
 
@@ -129,6 +131,19 @@ def _build_engine(model: str, config: EngineConfig) -> Engine:
     from minivllm.models.loading import load_model
 
     return Engine(load_model(model), config)
+
+
+def _append_records(records: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Commands measure, the labbook remembers. A record says when it was written."""
+    from labbook.book import Labbook
+    from labbook.errors import LabbookError
+    from labbook.record import environment_stamp, now_iso
+
+    try:
+        for record in records:
+            Labbook(path).append({**record, "environment": environment_stamp(), "recorded_at": now_iso()})
+    except LabbookError as error:
+        raise ModelError(f"the labbook {path} cannot be written: {error}") from None
 
 
 def _api_key(variable: str | None) -> str | None:
