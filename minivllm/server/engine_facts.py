@@ -24,6 +24,10 @@ class EngineFacts:
     page_size: int
     max_model_len: int
     kv_cache_bytes: int
+    kv_dtype: str
+    """As resolved: the configuration may say "auto"."""
+    identity: str
+    """Digest of what a stored page depends on: servers with the same one could exchange pages."""
 
     @classmethod
     def of(cls, engine: Engine) -> EngineFacts:
@@ -35,6 +39,8 @@ class EngineFacts:
             page_size=engine.page_size,
             max_model_len=engine.max_model_len,
             kv_cache_bytes=engine.kv_cache_bytes,
+            kv_dtype=engine.kv_dtype,
+            identity=engine.identity.digest().hex(),
         )
 
 

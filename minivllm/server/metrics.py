@@ -113,6 +113,8 @@ class Page(Collector):
             "num_pages": facts.num_pages,
             "kv_cache_bytes": facts.kv_cache_bytes,
             "max_model_len": facts.max_model_len,
+            "kv_dtype": facts.kv_dtype,
+            "identity": facts.identity,
         }
         info = InfoMetricFamily(
             "minivllm:cache_config", "The engine's settings, sizes resolved.", labels=list(self._labels)

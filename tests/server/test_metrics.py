@@ -37,6 +37,7 @@ def test_the_page_has_these_samples_and_no_others(server: LiveServer) -> None:
     assert all(sample.labels["model_name"] == "tiny" for sample in samples)
     config = next(sample.labels for sample in samples if sample.name == "minivllm:cache_config_info")
     assert (config["page_size"], config["num_pages"], config["publication"]) == ("16", "64", "incremental")
+    assert (config["kv_dtype"], len(bytes.fromhex(config["identity"]))) == ("float32", 32), "as resolved"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
