@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ERROR_TYPE = "labbook_tap"  # tells an error of the tap from one of the upstream
 _NO_BODY = (204, 304)
+_CLIENT_LEFT = "the client left before the end of the answer"
 _LAST_EVENT = b"data: [DONE]"
 
 
@@ -31,10 +32,6 @@ class _RefusedError(Exception):
 
 class _EndedError(Exception):
     """One of the two ends went away, or the tap stops."""
-
-
-class _ClientLeftError(Exception):
-    """Nobody reads the answer any more."""
 
 
 class Relay(BaseHTTPRequestHandler):
@@ -55,10 +52,7 @@ class Relay(BaseHTTPRequestHandler):
         except _RefusedError as refusal:
             self._refuse(exchange, refusal)
         except (_EndedError, CutShortError) as error:
-            exchange.fail(str(error))
-            self.close_connection = True
-        except _ClientLeftError:
-            _note_that_client_left(exchange)
+            _fail(exchange, str(error))
             self.close_connection = True
         finally:
             self.tap.end(exchange)
@@ -77,7 +71,7 @@ class Relay(BaseHTTPRequestHandler):
                     self.tap.arrived(exchange)
 
                     def leave() -> None:
-                        _note_that_client_left(exchange)
+                        _fail(exchange, _CLIENT_LEFT)
                         cut(upstream_socket)
 
                     with watching(self.connection, leave):
@@ -150,7 +144,7 @@ class Relay(BaseHTTPRequestHandler):
                 self.send_header("Connection", "close")
             self.end_headers()
         except OSError:
-            raise _ClientLeftError from None
+            raise _EndedError(_CLIENT_LEFT) from None
         if has_body:
             for block in self._arriving(exchange, answer):
                 self._write(chunk(block) if in_chunks else block)
@@ -180,7 +174,7 @@ class Relay(BaseHTTPRequestHandler):
         try:
             self.wfile.write(data)
         except OSError:
-            raise _ClientLeftError from None
+            raise _EndedError(_CLIENT_LEFT) from None
 
     def _refuse(self, exchange: Exchange, refusal: _RefusedError) -> None:
         exchange.fail(str(refusal))
@@ -198,10 +192,10 @@ class Relay(BaseHTTPRequestHandler):
             return
 
 
-def _note_that_client_left(exchange: Exchange) -> None:
-    """No failure after the end of a stream's events: some clients wait for nothing more."""
+def _fail(exchange: Exchange, why: str) -> None:
+    """Nothing fails after the last event of a stream: some clients wait for no more, and nothing more is told."""
     if not exchange.answered.ends_with(_LAST_EVENT):
-        exchange.fail("the client left before the end of the answer")
+        exchange.fail(why)
 
 
 def _sent(connection: http.client.HTTPConnection, data: bytes) -> bool:
