@@ -84,7 +84,7 @@ class Labbook:
 
     def read(self) -> Reading:
         """Everything in the file, leniently. Raises LabbookError when there is no file to read."""
-        return _read_lines(self._bytes())
+        return read_lines(self.content())
 
     def records(self, strict: bool = False) -> list[Record]:
         """All records in file order. With `strict`, a line that was meant as a record and is not raises."""
@@ -108,7 +108,8 @@ class Labbook:
             if all(record.get(name, missing) == value for name, value in wanted.items())
         ]
 
-    def _bytes(self) -> bytes:
+    def content(self) -> bytes:
+        """The whole file, between two appends. Raises LabbookError when there is no file to read."""
         check_regular(self.path, "the lab notebook")  # opening a FIFO would hang
         try:
             with open(self.path, "rb") as file, _locked(file.fileno(), exclusive=False):
@@ -127,10 +128,16 @@ def default_name() -> str:
     return os.environ.get("LABBOOK") or "labbook.md"
 
 
-def _read_lines(content: bytes) -> Reading:
+def split_lines(content: bytes) -> list[bytes]:
+    """The lines of a notebook without their ends, whichever of the three kinds each has."""
+    return _LINE_END.split(content)
+
+
+def read_lines(content: bytes) -> Reading:
+    """Records and problems of a notebook's bytes, leniently."""
     reading = Reading()
     in_fence = False
-    for number, raw in enumerate(_LINE_END.split(content), start=1):
+    for number, raw in enumerate(split_lines(content), start=1):
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if raw.lstrip().startswith(b"```"):
             in_fence = not in_fence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from pathlib import Path
@@ -67,15 +66,8 @@ def read_entries(path: Path) -> list[dict[str, Any]]:
 
 def request_bodies(path: Path) -> list[dict[str, Any]]:
     """The request bodies of a tap's file that are JSON objects, in the order in which they were asked."""
-    found = []
-    for entry in sorted(read_entries(path), key=lambda entry: (entry["recorded_at"], entry["number"])):
-        try:
-            body = json.loads(entry.get("request_body") or "")
-        except ValueError:
-            continue
-        if isinstance(body, dict):
-            found.append(body)
-    return found
+    entries = sorted(read_entries(path), key=lambda entry: (entry["recorded_at"], entry["number"]))
+    return [entry["body"] for entry in entries if entry.get("body") is not None]
 
 
 def _make_folder(folder: Path) -> None:

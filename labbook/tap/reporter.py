@@ -5,6 +5,7 @@ One thread does it, after the answer has passed, so that neither tokenizing nor 
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 from collections.abc import Callable
@@ -67,8 +68,8 @@ class Reporter:
     def _entry(self, exchange: Exchange) -> tuple[Entry, Entry]:
         secrets = masking.secrets_of(exchange.headers, exchange.target)
         absent: dict[str, str] = {}
-        request_body, _ = _readable(exchange.asked, exchange.headers, "request_body", secrets, absent)
-        answer_body, chunks = _readable(exchange.answered, exchange.answer_headers, "answer_body", secrets, absent)
+        request, _ = _readable(exchange.asked, exchange.headers, "request", secrets, absent)
+        answer, chunks = _readable(exchange.answered, exchange.answer_headers, "answer", secrets, absent)
         told = answers.told(exchange, chunks)
         if told["answer_error"] is not None:
             told["answer_error"] = masking.masked(told["answer_error"], secrets)
@@ -95,7 +96,7 @@ class Reporter:
             "answer_sha256": exchange.answered.sha256,
         }
         entry["absent"] = told["absent"] | absent
-        return entry, {"request_body": request_body, "answer_body": answer_body}
+        return entry, _bodies(request, answer)
 
     def _prefix(self, exchange: Exchange, prompt_tokens: int | None) -> tuple[Entry | None, str | None]:
         def tokenize(prompt: Prompt) -> list[int] | None:
@@ -117,6 +118,16 @@ class Reporter:
         if tokens is None or (is_own and prompt_tokens is not None and len(tokens) != prompt_tokens):
             return None
         return tokens
+
+
+def _bodies(request: str | None, answer: str | None) -> Entry:
+    """A request that is a JSON object is kept as one, under the name by which `labbook explain` finds it."""
+    try:
+        body = json.loads(request or "")
+    except (ValueError, RecursionError):
+        body = None
+    is_object = isinstance(body, dict)
+    return {"body": body if is_object else None, "request_text": None if is_object else request, "answer_text": answer}
 
 
 def _shared_fields(shared: Shared) -> Entry:

@@ -338,7 +338,7 @@ def test_a_body_beyond_64_mib_passes_whole_and_is_not_recorded(tapped) -> None:
     assert body_of(ask(it.url, post("/v1/x", body))) == str(len(body)).encode()
     entry = it.entry()
     assert entry["request_bytes"] == len(body)
-    assert entry["absent"]["request_body"] == f"longer than 64 MiB, of {len(body)} bytes"
+    assert entry["absent"]["request"] == f"longer than 64 MiB, of {len(body)} bytes"
 
 
 def test_closing_the_tap_cuts_what_is_under_way_and_reports_it(tapped) -> None:

@@ -130,7 +130,7 @@ def explaining(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[object, o
     """A `labbook.explain` that says what it was asked."""
     asked: list[tuple[object, object]] = []
     module = types.ModuleType("labbook.explain")
-    module.explain = lambda a, b: asked.append((a, b)) or types.SimpleNamespace(cause="clock")  # type: ignore[attr-defined]
+    module.explain = lambda a, b: asked.append((a, b)) or types.SimpleNamespace(cause="clock", field="messages[0]")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "labbook.explain", module)
     yield asked
 
@@ -146,7 +146,7 @@ def tapped_lines(*bodies: dict[str, Any]) -> list[str]:
 def test_the_cause_of_a_divergence_is_asked_of_explain(explaining: list[tuple[object, object]]) -> None:
     first, second = chat("It is 10:00.", "Why?"), chat("It is 10:01.", "Why?")
     lines = tapped_lines(first, second)
-    assert lines[1].endswith("diverges at character 17: clock") and explaining == [(first, second)]
+    assert lines[1].endswith("diverges at character 17: clock in messages[0]") and explaining == [(first, second)]
 
 
 def test_without_explain_the_place_alone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def test_a_query_is_shown_without_its_values(target: str, shown: str) -> None:
 
 def test_the_file_and_its_folder_are_for_their_owner_only_and_not_for_git(tmp_path: Path) -> None:
     file = PrivateFile(tmp_path / "private" / "tap.jsonl")
-    file.append({"number": 1, "recorded_at": "a", "request_body": '{"b": 2, "a": 1}'})
+    file.append({"number": 1, "recorded_at": "a", "body": {"b": 2, "a": 1}})
     file.close()
     assert stat.S_IMODE(file.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.path.parent.stat().st_mode) == 0o700
@@ -293,7 +293,7 @@ def test_ctrl_c_ends_the_command_cleanly_and_reports_what_was_under_way(tmp_path
     (entry,) = [json.loads(line) for line in out.splitlines()]
     assert (tap.returncode, err, entry["error"]) == (0, "", "the tap was stopped")
     (recorded,) = read_entries(Path(greeting["file"]))
-    assert json.loads(recorded["request_body"]) == chat("S", "Why?") and "request_body" not in entry
+    assert recorded["body"] == chat("S", "Why?") and "body" not in entry
     assert Path(greeting["file"]).parent == tmp_path / "labbook-tap"
 
 
