@@ -1,4 +1,4 @@
-"""`labbook check`: everything in a labbook that is not as it should be, by line. It reads strictly and edits nothing."""
+"""`labbook check`: everything in a labbook that is not as it should be, by line. It reads strictly, edits nothing."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
 The columns of COLUMNS come first, in that order, in every export: name, then the dotted place in the record that it is
 read from. `everything` appends a column for each other field that is no list, named by its dotted place. A field that a
-record lacks is an empty cell. Cells are UTF-8, lines end in LF, quoting is that of RFC 4180.
+record lacks is an empty cell. Text is UTF-8; quoting and line ends (CRLF) are those of RFC 4180.
 
-A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP, CSV Injection); numbers are numbers.
+A text that a spreadsheet would run as a formula gets an apostrophe in front (OWASP: CSV Injection); numbers stay.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import io
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from labbook.new_file import write_new
+from labbook.new_file import check_new, write_new
 from labbook.output import printable
 from labbook.places import file_argument
 from labbook.record import Record
@@ -76,7 +75,7 @@ def as_csv(records: Sequence[Record], everything: bool = False) -> str:
     table = rows(records, everything)
     columns = list(table[0]) if table else ["number", *COLUMNS]
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = csv.writer(buffer)
     writer.writerow(harmless(name) for name in columns)
     writer.writerows([harmless(row[name]) for name in columns] for row in table)
     return buffer.getvalue()
@@ -98,11 +97,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser], sh
 
 
 def _export(options: argparse.Namespace) -> int:
+    if options.out is not None:
+        check_new(options.out, "the export", options.force, options.labbook)
     records = read_and_tell(options.labbook).records
     text = json.dumps(rows(records, options.all)) + "\n" if options.json else as_csv(records, options.all)
     if options.out is None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(newline="")  # the line ends are there already
         sys.stdout.write(text)
         return 0
-    write_new(Path(options.out), text, "the export", options.force, options.labbook)
+    write_new(options.out, text, "the export")
     print(printable(f"{len(records)} records exported to {options.out}"), file=sys.stderr)
     return 0

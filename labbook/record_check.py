@@ -1,26 +1,30 @@
 """What is wrong inside a record: types, impossible numbers, a verdict that no signal supports. Pure functions.
 
-Only fields whose meaning is fixed are judged, wherever they stand; a record may hold any others.
+Only fields whose meaning is fixed are judged; a record may hold any others. Those of other labs than the instrument's
+own have meanings of their own, and only what every record shares is judged in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
 from labbook.record import RECORD_VERSION, Record
 from labbook.verdict import WORDS
 
+LAB = "prefix-cache"
 _SIGNALS = ("clock", "cached_tokens", "counters")
 _SUPPORTS = (None, "reused", "not_reused")
 
 
 def faults_of(record: Record) -> list[str]:
     """Every fault as a sentence that names the field and its value; none for a sound record."""
+    if record.get("lab", LAB) != LAB:
+        return [*_version(record), *_types(record, _OF_EVERY_RECORD)]
     return [
         *_version(record),
-        *_types(record),
+        *_types(record, _OF_EVERY_RECORD | _OF_MEASUREMENTS),
         *_spread(record.get("warm_s")),
         *_tokens(record),
         *_signals(record.get("signals")),
@@ -67,22 +71,28 @@ def _is_verdict(value: object) -> bool:
     return value in WORDS
 
 
-_MEANT: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    **{name: (_is_text, "a text") for name in ("lab", "experiment", "label", "engine", "engine_version", "model")},
-    **{name: (_is_text, "a text") for name in ("base_url", "prefix_source", "verdict_reason", "first_error", "timed")},
-    **{name: (_is_count, "a whole number of at least 0") for name in ("prefix_chars", "questions", "failed")},
-    **{name: (_is_count, "a whole number of at least 0") for name in ("prompt_tokens", "shared_prefix_tokens")},
-    **{name: (_is_amount, "a number of seconds of at least 0") for name in ("cold_s", "control_s", "warm_up_s")},
-    "warm_over_cold": (_is_amount, "a ratio of at least 0"),
-    **{name: (_is_object, "an object") for name in ("signals", "environment", "absent", "cache_metrics_delta")},
-    "requests": (_is_list, "a list"),
+Meanings = dict[str, tuple[Callable[[object], bool], str]]
+
+_OF_EVERY_RECORD: Meanings = {
+    **dict.fromkeys(("lab", "experiment", "label"), (_is_text, "a text")),
+    "environment": (_is_object, "an object"),
     "recorded_at": (_is_time, "a time such as 2026-11-30T09:00:00+00:00"),
+}
+_OF_MEASUREMENTS: Meanings = {
+    **dict.fromkeys(("engine", "engine_version", "model"), (_is_text, "a text")),
+    **dict.fromkeys(("base_url", "prefix_source", "verdict_reason", "first_error", "timed"), (_is_text, "a text")),
+    **dict.fromkeys(("prefix_chars", "questions", "failed"), (_is_count, "a whole number of at least 0")),
+    **dict.fromkeys(("prompt_tokens", "shared_prefix_tokens"), (_is_count, "a whole number of at least 0")),
+    **dict.fromkeys(("cold_s", "control_s", "warm_up_s"), (_is_amount, "a number of seconds of at least 0")),
+    "warm_over_cold": (_is_amount, "a ratio of at least 0"),
+    **dict.fromkeys(("signals", "absent", "cache_metrics_delta"), (_is_object, "an object")),
+    "requests": (_is_list, "a list"),
     "verdict": (_is_verdict, f"one of {', '.join(WORDS)}"),
 }
 
 
-def _types(record: Record) -> Iterator[str]:
-    for name, (is_meant, what) in _MEANT.items():
+def _types(record: Record, meanings: Meanings) -> Iterator[str]:
+    for name, (is_meant, what) in meanings.items():
         value = record.get(name)
         if value is not None and not is_meant(value):
             yield f"{name} is {_short(value)}, where {what} or null is meant"
@@ -125,12 +135,13 @@ def _signals(signals: object) -> Iterator[str]:
         if not isinstance(signal, dict):
             yield f"signals.{name} is missing: a signal that is absent has the value null and says why"
             continue
-        if signal.get("supports") not in _SUPPORTS:
-            yield f"signals.{name}.supports is {_short(signal.get('supports'))}, where reused, not_reused or null is meant"
+        supports = signal.get("supports")
+        if supports not in _SUPPORTS:
+            yield f"signals.{name}.supports is {_short(supports)}, where reused, not_reused or null is meant"
         if signal.get("value") is None and not signal.get("why"):
             yield f"signals.{name} is absent and does not say why"
-        if signal.get("value") is None and signal.get("supports") is not None:
-            yield f"signals.{name} is absent and supports {_short(signal['supports'])} all the same"
+        if signal.get("value") is None and supports is not None:
+            yield f"signals.{name} is absent and supports {_short(supports)} all the same"
 
 
 def _verdict(record: Record) -> Iterator[str]:
