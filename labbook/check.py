@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labbook.book import Labbook, read_lines, split_lines
+from labbook.fence import FenceReader
 from labbook.output import printable
 from labbook.record_check import faults_of
 
@@ -35,7 +36,8 @@ class Fault:
 def check(path: str | Path) -> list[Fault]:
     """Every fault of a labbook, in the order of its lines. Raises LabbookError when there is none to read."""
     content = Labbook(path).content()
-    return sorted([*_line_faults(content), *_ends(content), *_marks(content)], key=lambda fault: fault.line_number)
+    found = [*_line_faults(content), *_ends(content), *_marks(content), *_open_fence(content)]
+    return sorted(found, key=lambda fault: fault.line_number)
 
 
 def _line_faults(content: bytes) -> Iterator[Fault]:
@@ -94,6 +96,15 @@ def _marks(content: bytes) -> Iterator[Fault]:
     for number, line in enumerate(split_lines(content), start=1):
         if line.startswith(_BYTE_ORDER_MARK):
             yield Fault(number, "a byte order mark stands before the line", "save the file as UTF-8 without one")
+
+
+def _open_fence(content: bytes) -> Iterator[Fault]:
+    """In a code block nothing is a broken record, so a block without an end hides those that are."""
+    fence = FenceReader()
+    for number, line in enumerate(split_lines(content), start=1):
+        fence.feed(number, line)
+    if fence.opened_at is not None:
+        yield Fault(fence.opened_at, "a code block begins here and never ends", "end it with a fence of its own")
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser], shared: argparse.ArgumentParser) -> None:

@@ -62,6 +62,8 @@ def test_a_sound_last_record_without_a_newline_is_no_fault(path: Path) -> None:
         (b'{"id":1,"id":2}\n', 1, "the key 'id' stands twice"),
         (b'{"a":{"b":1,"b":1}}\n', 1, "the key 'b' stands twice"),
         (b'{"a": "\xff"}\n', 1, "not UTF-8"),
+        (b'```json\n{"id":\n', 1, "a code block begins here and never ends"),
+        ('{"id":1}\n'.encode("utf-16"), 1, "the file is UTF-16"),
         (b'{"version":2}\n', 1, "version 2 is not known here"),
         (b'{"version":"1"}\n', 1, "version is '1'"),
     ],
