@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,21 +46,19 @@ class Shared:
 
 
 class History:
-    """The last prompts, in the order in which they arrived. Threads may add while another asks."""
+    """The last prompts, in the order in which they arrived. For one thread."""
 
     def __init__(self) -> None:
         self._prompts: deque[Prompt] = deque(maxlen=MAX_PROMPTS)
-        self._lock = threading.Lock()
 
     def add(self, number: int, path: str, body: object) -> None:
         """Remember a request body; one that holds no prompt is passed over."""
         prompt = prompt_of(number, path, body)
         if prompt is None:
             return
-        with self._lock:
-            self._prompts.append(prompt)
-            while len(self._prompts) > 1 and sum(len(p.content) for p in self._prompts) > MAX_CHARACTERS:
-                self._prompts.popleft()
+        self._prompts.append(prompt)
+        while len(self._prompts) > 1 and sum(len(p.content) for p in self._prompts) > MAX_CHARACTERS:
+            self._prompts.popleft()
 
     def best_earlier(
         self, number: int, tokenize: Tokenize = lambda prompt: None
@@ -70,12 +67,10 @@ class History:
 
         In tokens where the prompts were sent so or `tokenize` knows them, else in characters. The latest of equals.
         """
-        with self._lock:
-            prompts = list(self._prompts)
-        own = next((prompt for prompt in prompts if prompt.number == number), None)
+        own = next((prompt for prompt in self._prompts if prompt.number == number), None)
         if own is None:
             return None
-        earlier = [p for p in prompts if p.number < number and (p.lineage, p.unit) == (own.lineage, own.unit)]
+        earlier = [p for p in self._prompts if p.number < number and (p.lineage, p.unit) == (own.lineage, own.unit)]
         if not earlier:
             return None
         best = max(earlier, key=lambda prompt: (shared_length(prompt.content, own.content), prompt.number))

@@ -31,7 +31,7 @@ def _cached(entry: dict[str, Any]) -> list[str]:
         return [f"{entry['cached_tokens']}{of} tokens cached"]
     if entry["prompt_tokens"] is not None:
         return [f"cached tokens not told, {entry['prompt_tokens']} prompt tokens"]
-    return []
+    return ["no usage told: the application asks for none"] if entry["streamed"] else []
 
 
 def _times(entry: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from labbook.errors import LabbookError
+from labbook.record import RecordError, from_line
 from labbook.tap import answers, masking
 from labbook.tap.cause import cause_of
 from labbook.tap.exchange import Exchange, Headers, Recording
@@ -30,40 +31,53 @@ class Reporter:
 
     def __init__(
         self,
-        history: History,
         file: PrivateFile | None,
         counter: TokenCounter | None,
         tell: Callable[[Entry], None],
         warn: Callable[[str], None],
     ) -> None:
-        self._history, self._file, self._counter = history, file, counter
+        self._file, self._counter = file, counter
         self._tell, self._warn = tell, warn
-        self._ended: queue.Queue[Exchange | None] = queue.Queue()
+        self._history = History()
+        self._events: queue.Queue[tuple[Callable[[Exchange], None], Exchange] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._work, name="tap-reporter", daemon=True)
         self._thread.start()
 
-    def take(self, exchange: Exchange) -> None:
-        self._ended.put(exchange)
+    def arrived(self, exchange: Exchange) -> None:
+        """The request of this exchange is complete."""
+        self._events.put((self._remember, exchange))
+
+    def ended(self, exchange: Exchange) -> None:
+        self._events.put((self._report, exchange))
 
     def finish(self, timeout_s: float) -> None:
-        """Wait until everything that was taken has been reported."""
-        self._ended.put(None)
+        """Wait until everything that has ended is reported."""
+        self._events.put(None)
         self._thread.join(timeout_s)
 
     def _work(self) -> None:
-        while (exchange := self._ended.get()) is not None:
+        while (event := self._events.get()) is not None:
+            handle, exchange = event
             try:
-                self._report(exchange)
-            except LabbookError as error:
-                self._warn(str(error))
+                handle(exchange)
             except Exception as error:  # the next exchange is reported all the same
                 self._warn(f"request {exchange.number} could not be reported: {error!r}")
 
+    def _remember(self, exchange: Exchange) -> None:
+        try:
+            body = json.loads(text(decoded(exchange.asked, exchange.headers)))
+        except (UnreadableError, ValueError, RecursionError):
+            return
+        self._history.add(exchange.number, exchange.path, body)
+
     def _report(self, exchange: Exchange) -> None:
         entry, bodies = self._entry(exchange)
+        try:
+            if self._file is not None:
+                self._file.append(entry | bodies)
+        except LabbookError as error:
+            self._warn(str(error))
         self._tell(entry)
-        if self._file is not None:
-            self._file.append(entry | bodies)
 
     def _entry(self, exchange: Exchange) -> tuple[Entry, Entry]:
         secrets = masking.secrets_of(exchange.headers, exchange.target)
@@ -123,11 +137,9 @@ class Reporter:
 def _bodies(request: str | None, answer: str | None) -> Entry:
     """A request that is a JSON object is kept as one, under the name by which `labbook explain` finds it."""
     try:
-        body = json.loads(request or "")
-    except (ValueError, RecursionError):
-        body = None
-    is_object = isinstance(body, dict)
-    return {"body": body if is_object else None, "request_text": None if is_object else request, "answer_text": answer}
+        return {"body": from_line(request or ""), "request_text": None, "answer_text": answer}
+    except RecordError:
+        return {"body": None, "request_text": request, "answer_text": answer}
 
 
 def _shared_fields(shared: Shared) -> Entry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import socket
 import socketserver
@@ -17,9 +16,7 @@ from typing import Any
 
 from labbook.errors import LabbookError, UsageError
 from labbook.tap.exchange import Exchange
-from labbook.tap.history import History
 from labbook.tap.private_file import PrivateFile
-from labbook.tap.readable import UnreadableError, decoded
 from labbook.tap.relay import Relay
 from labbook.tap.reporter import Reporter
 from labbook.tap.tokens import TokenCounter
@@ -65,9 +62,8 @@ class Tap:
         self._open = 0
         self._sockets: set[socket.socket] = set()
         self._changed = threading.Condition()
-        self._history = History()
         self._counter = TokenCounter(self.upstream) if asks_for_tokens else None
-        self._reporter = Reporter(self._history, self._file, self._counter, tell, warn)
+        self._reporter = Reporter(self._file, self._counter, tell, warn)
         serve = {"poll_interval": 0.05}
         threading.Thread(target=self._server.serve_forever, kwargs=serve, name="tap", daemon=True).start()
 
@@ -112,15 +108,11 @@ class Tap:
 
     def arrived(self, exchange: Exchange) -> None:
         """The request is complete: from now on it is an earlier one for those that follow."""
-        try:
-            body = json.loads(b"".join(data for _, data in decoded(exchange.asked, exchange.headers)))
-        except (UnreadableError, ValueError, RecursionError):
-            return
-        self._history.add(exchange.number, exchange.path, body)
+        self._reporter.arrived(exchange)
 
     def end(self, exchange: Exchange) -> None:
         exchange.ended_s = time.perf_counter()
-        self._reporter.take(exchange)
+        self._reporter.ended(exchange)
         with self._changed:
             self._open -= 1
             self._changed.notify_all()

@@ -110,6 +110,18 @@ def test_a_body_in_chunks_arrives_in_chunks_with_the_same_bytes(tapped) -> None:
     assert it.entry()["request_bytes"] == 13
 
 
+def test_a_client_that_waits_to_be_asked_for_its_body_is_asked(tapped) -> None:
+    it = tapped(ok(b"fine"))
+    with connected(it.url) as client:
+        head, _, body = post("/v1/x", b"later", "Expect: 100-continue").partition(b"\r\n\r\n")
+        client.sendall(head + b"\r\n\r\n")
+        assert read_until(client, b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+        client.sendall(body)
+        assert read_until(client, b"fine").startswith(b"HTTP/1.1 200 OK")
+    (seen,) = it.upstream.seen
+    assert seen.body == b"later" and b"Expect" not in seen.head
+
+
 @pytest.mark.parametrize(
     "framing",
     [

@@ -166,14 +166,14 @@ def test_a_line_tells_cached_tokens_times_and_errors() -> None:
             "error": "the client left\x1b[2J",
         },
         **{"shared": None, "cause": None, "answer_error": None, "prompt_tokens": 120, "cached_tokens": 96},
-        **{"first_token_s": 0.05, "total_s": 1.5},
+        **{"first_token_s": 0.05, "total_s": 1.5, "streamed": True},
     }
     said = "#3 POST /v1/completions 200: 96 of 120 tokens cached, first token 50 ms, total 1.50 s; the client left"
     assert as_line(entry) == said + "\\u001b[2J"
     assert "cached tokens not told" in as_line(entry | {"cached_tokens": None})
-    assert as_line(entry | {"status": None, "prompt_tokens": None, "cached_tokens": None}).startswith(
-        "#3 POST /v1/completions no answer: first token"
-    )
+    untold = entry | {"status": None, "prompt_tokens": None, "cached_tokens": None}
+    assert as_line(untold).startswith("#3 POST /v1/completions no answer: no usage told: ")
+    assert as_line(untold | {"streamed": False}).startswith("#3 POST /v1/completions no answer: first token")
 
 
 # --- what is never written -------------------------------------------------------------------------------------------
@@ -202,6 +202,30 @@ def test_no_key_reaches_the_file_wherever_it_stands(tmp_path: Path) -> None:
     secrets = [KEY, "crumbs", password, basic, "in-the-body-1", "in-the-query-1", "baked-by-server"]
     assert [secret for secret in secrets if secret in written] == []
     assert read_entries(out)[0]["target"] == "/v1/x?key=***&action=save"
+
+
+def test_a_full_disk_is_told_and_stops_neither_lines_nor_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: PrivateFile, entry: dict[str, Any]) -> None:
+        raise LabbookError("an entry was not written: No space left on device")
+
+    monkeypatch.setattr(PrivateFile, "append", full)
+    entries: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    told = {"out": tmp_path / "t.jsonl", "tell": entries.append, "warn": warnings.append}
+    with raw_upstream(ok(b"{}")) as upstream, Tap(upstream.url, **told) as tap:
+        assert ask(tap.url, post("/v1/x", b"{}")).endswith(b"{}")
+    assert warnings == ["an entry was not written: No space left on device"] and len(entries) == 1
+
+
+@pytest.mark.parametrize("body", [b'{"temperature": NaN}', b"[1]", b"no JSON", b'{"a": 1e999}'])
+def test_a_body_that_is_no_strict_json_object_is_kept_as_text(body: bytes, tmp_path: Path) -> None:
+    out = tmp_path / "t.jsonl"
+    with raw_upstream(ok(b"")) as upstream, Tap(upstream.url, out=out, asks_for_tokens=False) as tap:
+        ask(tap.url, post("/v1/x", body))
+    (entry,) = read_entries(out)
+    assert (entry["body"], entry["request_text"]) == (None, body.decode())
 
 
 def test_a_placeholder_for_a_key_masks_no_words_of_a_prompt() -> None:
