@@ -11,7 +11,7 @@ from typing import Any
 
 from labbook.book import Labbook, read_lines, split_lines
 from labbook.fence import FenceReader
-from labbook.output import printable
+from labbook.output import counted, printable
 from labbook.record_check import faults_of
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -125,6 +125,6 @@ def _check(options: argparse.Namespace) -> int:
         return 1 if faults else 0
     for fault in faults:
         print(printable(f"{options.labbook}, {fault}"))
-    told = f"{len(faults)} faults" if len(faults) != 1 else "1 fault"
-    print(printable(f"{options.labbook}: {num_records} records, {told if faults else 'no fault'}"))
+    told = counted(len(faults), "fault") if faults else "no fault"
+    print(printable(f"{options.labbook}: {counted(num_records, 'record')}, {told}"))
     return 1 if faults else 0

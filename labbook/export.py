@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labbook.new_file import check_new, write_new
-from labbook.output import printable
+from labbook.output import counted, printable
 from labbook.places import file_argument
 from labbook.record import Record
 from labbook.selection import read_and_tell
@@ -107,5 +107,5 @@ def _export(options: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return 0
     write_new(options.out, text, "the export")
-    print(printable(f"{len(records)} records exported to {options.out}"), file=sys.stderr)
+    print(printable(f"{counted(len(records), 'record')} exported to {options.out}"), file=sys.stderr)
     return 0

@@ -21,11 +21,10 @@ a { color: inherit; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: 0.5rem 0; font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: 0.25rem 0; }
-th, td { border: 1px solid var(--line); padding: 0.2rem 0.5rem; text-align: left; vertical-align: top;
-  overflow-wrap: anywhere; }
+th, td { border: 1px solid var(--line); padding: 0.2rem 0.5rem; text-align: left; vertical-align: top; }
 thead th { background: var(--soft); }
 figure { margin: 1rem 0; }
-img { max-width: 100%; height: auto; background: #ffffff; padding: 0.25rem; }
+img { box-sizing: border-box; max-width: 100%; height: auto; background: #ffffff; padding: 0.25rem; }
 pre { overflow-x: auto; background: var(--soft); padding: 0.75rem; font-size: 0.85rem; }
 :focus-visible { outline: 3px solid; outline-offset: 2px; }
 @media print { details { display: none; } }
@@ -75,9 +74,10 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
     """A table whose first cell in each row is the row's heading; `links` are the anchors that these lead to."""
     head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
     lines = [_row(cells, links[place] if links else None) for place, cells in enumerate(rows)]
+    named = text(caption)
     return (
-        f'<div class="wide"><table><caption>{text(caption)}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        f'<div class="wide" tabindex="0" role="region" aria-label="{named}"><table><caption>{named}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 
@@ -91,7 +91,7 @@ def picture(png: bytes, alternative: str, caption: str) -> str:
 
 
 def preformatted(value: str) -> str:
-    return f"<pre>{chr(10).join(map(text, value.split(chr(10))))}</pre>"
+    return f'<pre tabindex="0">{chr(10).join(map(text, value.split(chr(10))))}</pre>'
 
 
 def folded(summary: str, content: str) -> str:

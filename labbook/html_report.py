@@ -14,7 +14,7 @@ from labbook import html_page as html
 from labbook.book import Problem
 from labbook.errors import LabbookError, UsageError
 from labbook.new_file import check_new, write_new
-from labbook.output import printable
+from labbook.output import counted, printable
 from labbook.places import file_argument
 from labbook.plot import figure_of
 from labbook.progress import progress
@@ -44,7 +44,7 @@ def report(
         num_figures += has_figure
         step()
     undrawn = f" Figures are drawn for the last {MAX_FIGURES} of them." if drawn_from > 0 else ""
-    lead = html.paragraph(f"{len(records)} records, reported at {now_iso()} (UTC).{undrawn}")
+    lead = html.paragraph(f"{counted(len(records), 'record')}, reported at {now_iso()} (UTC).{undrawn}")
     return html.page(title, [lead, _overview(records), *_unreadable(problems), *parts]), num_figures
 
 
@@ -143,5 +143,5 @@ def _report(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"report": str(options.out), "records": len(records), "figures": num_figures}))
     else:
-        print(printable(f"report {options.out}: {len(records)} records, {num_figures} figures"))
+        print(printable(f"report {options.out}: {counted(len(records), 'record')}, {counted(num_figures, 'figure')}"))
     return 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from labbook.output import printable
+from labbook.output import counted, printable
 from labbook.places import file_argument
 from labbook.record import now_iso
 
@@ -67,7 +67,9 @@ def _tap(options: argparse.Namespace) -> int:
         _greet(tap.url, options, out)
         _wait_for_a_signal()
     if not options.json:
-        print(printable(f"stopped; {count} requests are in {out}: prompts and answers, yours to keep or to delete"))
+        print(
+            printable(f"stopped; {counted(count, 'request')} in {out}: prompts and answers, yours to keep or to delete")
+        )
     return 0
 
 

@@ -146,7 +146,7 @@ def test_the_command_exits_1_for_a_fault_and_0_for_none(path: Path, capsys: pyte
     assert labbook(["check", "--labbook", str(path)]) == 1
     first, last = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{path}, line 2: not JSON: ") and "begin the line with a word" in first
-    assert last == f"{path}: 1 records, 1 fault"
+    assert last == f"{path}: 1 record, 1 fault"
     path.write_bytes(b'{"id":1}\n')
     assert labbook(["check", "--labbook", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"records": 1, "faults": []}

@@ -132,4 +132,4 @@ def test_the_command_writes_one_new_file(tmp_path: Path, capsys: pytest.CaptureF
     assert "Lines that are no readable record" in page.text
     assert labbook(arguments) == 2
     assert labbook([*arguments, "--force", "on"]) == 0
-    assert "1 records, 1 figures" in capsys.readouterr().out
+    assert "1 record, 1 figure" in capsys.readouterr().out
