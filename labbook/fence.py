@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-# Three or more of one character, at most three blanks before; no back-tick may follow back-ticks on the line.
-_OPENS = re.compile(rb" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
-_CLOSES = re.compile(rb" {0,3}(`{3,}|~{3,})[ \t]*")
+# Three or more of one character, indented as far as a list may ask; no back-tick may follow back-ticks on the line.
+_OPENS = re.compile(rb"[ \t]*(?:(`{3,})[^`]*|(~{3,}).*)", re.DOTALL)
+_CLOSES = re.compile(rb"[ \t]*(`{3,}|~{3,})[ \t]*")
 
 
 class FenceReader:

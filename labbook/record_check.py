@@ -26,6 +26,7 @@ def faults_of(record: Record) -> list[str]:
         *_version(record),
         *_types(record, _OF_EVERY_RECORD | _OF_MEASUREMENTS),
         *_spread(record.get("warm_s")),
+        *_interval(record.get("warm_over_cold_interval")),
         *_tokens(record),
         *_signals(record.get("signals")),
         *_verdict(record),
@@ -79,13 +80,13 @@ _OF_EVERY_RECORD: Meanings = {
     "recorded_at": (_is_time, "a time such as 2026-11-30T09:00:00+00:00"),
 }
 _OF_MEASUREMENTS: Meanings = {
-    **dict.fromkeys(("engine", "engine_version", "model"), (_is_text, "a text")),
+    **dict.fromkeys(("engine", "engine_version", "model", "kv_precision"), (_is_text, "a text")),
     **dict.fromkeys(("base_url", "prefix_source", "verdict_reason", "first_error", "timed"), (_is_text, "a text")),
     **dict.fromkeys(("prefix_chars", "questions", "failed"), (_is_count, "a whole number of at least 0")),
     **dict.fromkeys(("prompt_tokens", "shared_prefix_tokens"), (_is_count, "a whole number of at least 0")),
     **dict.fromkeys(("cold_s", "control_s", "warm_up_s"), (_is_amount, "a number of seconds of at least 0")),
     "warm_over_cold": (_is_amount, "a ratio of at least 0"),
-    **dict.fromkeys(("signals", "absent", "cache_metrics_delta"), (_is_object, "an object")),
+    **dict.fromkeys(("signals", "absent", "cache_metrics_delta", "identity"), (_is_object, "an object")),
     "requests": (_is_list, "a list"),
     "verdict": (_is_verdict, f"one of {', '.join(WORDS)}"),
 }
@@ -109,6 +110,16 @@ def _spread(spread: object) -> Iterator[str]:
         yield f"warm_s has no number of seconds of at least 0 in {', '.join(wrong or ['count'])}"
     elif not spread["min"] <= spread["p50"] <= spread["max"]:
         yield f"warm_s has the median {spread['p50']} outside of {spread['min']} to {spread['max']}"
+
+
+def _interval(interval: object) -> Iterator[str]:
+    if interval is None:
+        return
+    limits = [interval.get(name) if isinstance(interval, dict) else None for name in ("low", "value", "high")]
+    if not all(map(_is_amount, limits)):
+        yield f"warm_over_cold_interval is {_short(interval)}, where an object with low, value and high is meant"
+    elif limits != sorted(limits):
+        yield f"warm_over_cold_interval has the value {limits[1]} outside of {limits[0]} to {limits[2]}"
 
 
 def _tokens(record: Record) -> Iterator[str]:

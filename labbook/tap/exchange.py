@@ -52,7 +52,10 @@ class Recording:
 
 @dataclass
 class Exchange:
-    """`status` is None until the upstream has answered; `error` says why an exchange did not come to its end."""
+    """`status` is None until the upstream has answered; `error` says why an exchange did not come to its end.
+
+    `is_answered` is true as soon as the upstream has sent everything, which may be before the client has it.
+    """
 
     number: int
     method: str
@@ -66,6 +69,7 @@ class Exchange:
     status: int | None = None
     answer_headers: Headers = ()
     error: str | None = None
+    is_answered: bool = False
 
     def fail(self, why: str) -> None:
         """Note why it ended early; the first reason stands, since others follow from it."""

@@ -71,8 +71,9 @@ class Relay(BaseHTTPRequestHandler):
                     self.tap.arrived(exchange)
 
                     def leave() -> None:
-                        _fail(exchange, _CLIENT_LEFT)
-                        cut(upstream_socket)
+                        if not exchange.is_answered:  # else it has what it wanted, and closes first
+                            _fail(exchange, _CLIENT_LEFT)
+                            cut(upstream_socket)
 
                     with watching(self.connection, leave):
                         self._answer(exchange, self._awaited(exchange, connection))
@@ -130,6 +131,7 @@ class Relay(BaseHTTPRequestHandler):
     def _answer(self, exchange: Exchange, answer: http.client.HTTPResponse) -> None:
         exchange.status, exchange.answer_headers = answer.status, answer.headers.items()
         has_body = self.command != "HEAD" and answer.status not in _NO_BODY
+        exchange.is_answered = not has_body or answer.length == 0
         is_old_client = self.request_version != "HTTP/1.1"
         in_chunks = has_body and answer.length is None and not is_old_client
         self.close_connection = self.close_connection or is_old_client
@@ -152,10 +154,13 @@ class Relay(BaseHTTPRequestHandler):
             self._write(chunk(b""))
 
     def _arriving(self, exchange: Exchange, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+        length = answer.length
         try:
             for block in blocks(answer):
                 exchange.answered.add(block)
+                exchange.is_answered = exchange.answered.num_bytes == length
                 yield block
+            exchange.is_answered = True
         except TimeoutError:
             waited_s = self.tap.upstream.timeout_s
             raise _EndedError(f"the upstream sent nothing more for {waited_s:g} s") from None

@@ -84,6 +84,7 @@ def test_an_object_opened_in_a_fence_is_prose_and_outside_it_a_problem(path: Pat
         '~~~\n{"id": 7,\n~~~',
         '````\n```\n{"id": 7,\n```\n````',
         '   ```json title\n{"id": 7,\n```  ',
+        '- a list:\n\n      ```\n      {"id": 7,\n      ```',
         '~~~ `a`\n```\n{"id": 7,\n~~~~',
     ],
 )
