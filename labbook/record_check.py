@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from labbook.record import RECORD_VERSION, Record
 from labbook.verdict import WORDS
@@ -45,11 +45,11 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_amount(value: object) -> bool:
+def _is_amount(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
@@ -115,11 +115,12 @@ def _spread(spread: object) -> Iterator[str]:
 def _interval(interval: object) -> Iterator[str]:
     if interval is None:
         return
-    limits = [interval.get(name) if isinstance(interval, dict) else None for name in ("low", "value", "high")]
-    if not all(map(_is_amount, limits)):
+    told = interval if isinstance(interval, dict) else {}
+    low, value, high = told.get("low"), told.get("value"), told.get("high")
+    if not (_is_amount(low) and _is_amount(value) and _is_amount(high)):
         yield f"warm_over_cold_interval is {_short(interval)}, where an object with low, value and high is meant"
-    elif limits != sorted(limits):
-        yield f"warm_over_cold_interval has the value {limits[1]} outside of {limits[0]} to {limits[2]}"
+    elif not low <= value <= high:
+        yield f"warm_over_cold_interval has the value {value} outside of {low} to {high}"
 
 
 def _tokens(record: Record) -> Iterator[str]:
@@ -129,12 +130,12 @@ def _tokens(record: Record) -> Iterator[str]:
             yield f"requests[{place}] is {_short(request)}, where an object is meant"
             continue
         cached, prompt = request.get("cached_tokens"), request.get("prompt_tokens")
-        if _is_count(cached) and _is_count(prompt) and cached > prompt:  # type: ignore[operator]
+        if _is_count(cached) and _is_count(prompt) and cached > prompt:
             yield f"requests[{place}] has {cached} cached of {prompt} prompt tokens, which cannot be"
     delta = record.get("cache_metrics_delta")
     if isinstance(delta, dict):
         hits, queries = delta.get("hits_tokens"), delta.get("queries_tokens")
-        if _is_amount(hits) and _is_amount(queries) and hits > queries:  # type: ignore[operator]
+        if _is_amount(hits) and _is_amount(queries) and hits > queries:
             yield f"cache_metrics_delta has {hits} hits of {queries} queries, which cannot be"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labbook.cli import main as labbook
@@ -52,6 +52,7 @@ def best(*bodies: object) -> tuple[int, int, int, str, bool] | None:
     return found and (found[0].number, found[0].length, found[0].of, found[0].unit, found[0].diverges)
 
 
+@settings(deadline=None)  # machines that are busy are no fault
 @given(st.lists(st.integers(0, 1)), st.lists(st.integers(0, 1)))
 def test_the_shared_length_is_that_of_a_loop(first: list[int], second: list[int]) -> None:
     naive = 0
