@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labbook.errors import LabbookError
+from labbook.fence import FenceReader
 from labbook.places import check_regular, check_writable
 from labbook.record import Record, RecordError, from_line, to_line
 
@@ -30,6 +31,7 @@ Write in this file as you like. Every line that is one JSON object is a record t
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 # A line that sets out to be an object with a name in it. Prose such as "{ not json" does not.
 _MEANT_AS_RECORD = re.compile(r'\s*\{\s*"')
 
@@ -84,7 +86,7 @@ class Labbook:
 
     def read(self) -> Reading:
         """Everything in the file, leniently. Raises LabbookError when there is no file to read."""
-        return _read_lines(self._bytes())
+        return read_lines(self.content())
 
     def records(self, strict: bool = False) -> list[Record]:
         """All records in file order. With `strict`, a line that was meant as a record and is not raises."""
@@ -108,7 +110,8 @@ class Labbook:
             if all(record.get(name, missing) == value for name, value in wanted.items())
         ]
 
-    def _bytes(self) -> bytes:
+    def content(self) -> bytes:
+        """The whole file, between two appends. Raises LabbookError when there is no file to read."""
         check_regular(self.path, "the lab notebook")  # opening a FIFO would hang
         try:
             with open(self.path, "rb") as file, _locked(file.fileno(), exclusive=False):
@@ -127,13 +130,20 @@ def default_name() -> str:
     return os.environ.get("LABBOOK") or "labbook.md"
 
 
-def _read_lines(content: bytes) -> Reading:
+def split_lines(content: bytes) -> list[bytes]:
+    """The lines of a notebook without their ends, whichever of the three kinds each has."""
+    return _LINE_END.split(content)
+
+
+def read_lines(content: bytes) -> Reading:
+    """Records and problems of a notebook's bytes, leniently."""
     reading = Reading()
-    in_fence = False
-    for number, raw in enumerate(_LINE_END.split(content), start=1):
+    if content.startswith(_UTF_16_MARKS):
+        reading.problems.append(Problem(1, "the file is UTF-16, so none of its records can be read: save it as UTF-8"))
+    fence = FenceReader()
+    for number, raw in enumerate(split_lines(content), start=1):
         raw = raw.removeprefix(_BYTE_ORDER_MARK)
-        if raw.lstrip().startswith(b"```"):
-            in_fence = not in_fence
+        fence.feed(number, raw)
         if b"{" not in raw:
             continue
         try:
@@ -141,7 +151,7 @@ def _read_lines(content: bytes) -> Reading:
             reading.line_numbers.append(number)
         except RecordError as error:
             # An example object spread over the lines of a fenced block is prose, not a torn record.
-            if not in_fence and _MEANT_AS_RECORD.match(raw.decode("utf-8", errors="replace")):
+            if fence.opened_at is None and _MEANT_AS_RECORD.match(raw.decode("utf-8", errors="replace")):
                 reading.problems.append(Problem(number, str(error)))
     return reading
 

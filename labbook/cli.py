@@ -6,14 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from labbook.book import Labbook, Reading, default_name
+from labbook import check, compare_command, export, html_report, plot
+from labbook.book import Labbook, default_name
 from labbook.errors import LabbookError, UsageError
 from labbook.output import printable, show_everything
 from labbook.places import file_argument
 from labbook.record import Record, from_line, now_iso
 from labbook.report import as_text, can_tell
+from labbook.selection import NUMBER_HELP, numbered, read_and_tell
+from labbook.tap import command as tap
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 
@@ -49,16 +51,11 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--label", help="only records with this label")
     listing.set_defaults(run=_list)
     show = commands.add_parser("show", parents=[shared], help="one record in full")
-    show.add_argument("number", nargs="?", default="-1", help=_NUMBER_HELP)
+    show.add_argument("number", nargs="?", default="-1", help=NUMBER_HELP)
     show.set_defaults(run=_show)
-    plot = commands.add_parser("plot", parents=[shared], help="draw the bars of cold and warm records, or of one burst")
-    plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
-    plot.add_argument("--out", type=Path, metavar="FILE", help="a .png file (its record's number in labbook-figures)")
-    plot.set_defaults(run=_plot)
+    for command in (plot, compare_command, check, export, html_report, tap):
+        command.add_parser(commands, shared)
     return parser
-
-
-_NUMBER_HELP = "its number in `labbook list`, or -1 for the last one, -2 for the one before"
 
 
 def _append(options: argparse.Namespace) -> int:
@@ -74,7 +71,7 @@ def _append(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    reading = _read(options.labbook)
+    reading = read_and_tell(options.labbook)
     rows = [
         (number, record)
         for number, record in enumerate(reading.records, start=1)
@@ -91,7 +88,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    record = _numbered(_read(options.labbook), options.number)
+    record = numbered(read_and_tell(options.labbook), options.number)
     if not options.json and can_tell(record):
         print(as_text(record))
         return DONE
@@ -101,51 +98,6 @@ def _show(options: argparse.Namespace) -> int:
     for line in json.dumps(record, indent=2, ensure_ascii=False).split("\n"):
         print(printable(line))
     return DONE
-
-
-def _plot(options: argparse.Namespace) -> int:
-    from labbook.burst_report import burst_bars, is_burst
-    from labbook.figures import cold_warm_bars
-
-    reading = _read(options.labbook)
-    records = [_numbered(reading, number) for number in options.numbers]
-    out = options.out or _figure_path(options.labbook, [reading.records.index(record) + 1 for record in records])
-    is_one_burst = len(records) == 1 and is_burst(records[0])
-    drawn = burst_bars(records[0], out) if is_one_burst else cold_warm_bars(records, out)
-    told = {"figure": str(out), "sentence": drawn.sentence, "caption": drawn.caption}
-    if options.json:
-        print(json.dumps(told))
-        return DONE
-    print(printable(f"figure {out}: {drawn.sentence}"))
-    print(printable(drawn.caption))
-    return DONE
-
-
-def _figure_path(labbook: Path, numbers: Sequence[int]) -> Path:
-    """Beside the labbook, where `make measure` puts its figures, named after the records."""
-    folder = labbook.parent / "labbook-figures"
-    folder.mkdir(exist_ok=True)
-    return folder / f"{'-'.join(f'{number:03}' for number in numbers)}.png"
-
-
-def _read(path: Path) -> Reading:
-    reading = Labbook(path).read()
-    for problem in reading.problems:
-        print(printable(f"labbook: {path}, {problem}"), file=sys.stderr)
-    return reading
-
-
-def _numbered(reading: Reading, text: str) -> Record:
-    count = len(reading.records)
-    try:
-        number = int(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is no record number: see `labbook list`") from None
-    if not count:
-        raise LabbookError("the labbook holds no record yet")
-    if number == 0 or abs(number) > count:
-        raise UsageError(f"there is no record {number}: the labbook has {count}, numbered from 1")
-    return reading.records[number - 1 if number > 0 else number]
 
 
 def _row(number: int, record: Record) -> str:

@@ -23,6 +23,11 @@ def printable(text: str) -> str:
     return "".join(map(_shown, text))
 
 
+def counted(count: int, noun: str) -> str:
+    """As in "1 record" and "2 records"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _shown(character: str) -> str:
     # Spaces of every width count as not printable, and harm nothing.
     if character.isprintable() or unicodedata.category(character) == "Zs":

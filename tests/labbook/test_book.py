@@ -78,6 +78,44 @@ def test_an_object_opened_in_a_fence_is_prose_and_outside_it_a_problem(path: Pat
     assert [problem.line_number for problem in Labbook(path).problems] == [5]
 
 
+@pytest.mark.parametrize(
+    "block",
+    [
+        '~~~\n{"id": 7,\n~~~',
+        '````\n```\n{"id": 7,\n```\n````',
+        '   ```json title\n{"id": 7,\n```  ',
+        '- a list:\n\n      ```\n      {"id": 7,\n      ```',
+        '~~~ `a`\n```\n{"id": 7,\n~~~~',
+    ],
+)
+def test_every_form_of_a_code_block_may_hold_an_example(block: str, path: Path) -> None:
+    path.write_text(f'{block}\n{{"id": 8,\n{{"id": 9}}\n', encoding="utf-8")
+    book = Labbook(path)
+    assert book.records() == [{"id": 9}]
+    assert [problem.line_number for problem in book.problems] == [block.count("\n") + 2]
+
+
+def test_back_ticks_within_a_line_open_no_block(path: Path) -> None:
+    path.write_text('```{"a": 1}``` is a record\n{"id":\n', encoding="utf-8")
+    assert [problem.line_number for problem in Labbook(path).problems] == [2]
+
+
+def test_a_line_cut_off_within_a_character_costs_only_itself(path: Path) -> None:
+    path.write_bytes('{"id": 1}\n{"label": "ü'.encode()[:-1])
+    book = Labbook(path)
+    book.append({"id": 2})
+    assert book.records() == [{"id": 1}, {"id": 2}]
+    assert [problem.line_number for problem in book.problems] == [2]
+
+
+def test_a_utf_16_file_is_told_and_not_taken_for_an_empty_one(path: Path) -> None:
+    path.write_bytes('{"id": 1}\n'.encode("utf-16"))
+    book = Labbook(path)
+    book.append({"id": 2})
+    assert "UTF-16" in str(book.problems[0])
+    assert book.records() == [{"id": 2}]
+
+
 def test_a_record_of_one_megabyte_is_one_line(path: Path) -> None:
     record = {"text": "x" * 1_000_000}
     Labbook(path).append(record)
@@ -163,7 +201,16 @@ def _write_many(path: str, writer: int, count: int) -> None:
         book.append({"writer": writer, "number": number, "filler": "x" * (writer * 3000)})
 
 
-def test_six_processes_append_two_hundred_records_each_and_none_is_broken(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "torn_lines"),
+    [(None, []), (b'# Lab notebook\n{"id": 0}\n{"torn": ', [3])],
+    ids=["new file", "torn last line"],
+)
+def test_six_processes_append_two_hundred_records_each_and_none_is_broken(
+    before: bytes | None, torn_lines: list[int], path: Path
+) -> None:
+    if before is not None:
+        path.write_bytes(before)
     context = multiprocessing.get_context("fork")
     writers = [context.Process(target=_write_many, args=(str(path), writer, 200)) for writer in range(6)]
     for process in writers:
@@ -171,12 +218,14 @@ def test_six_processes_append_two_hundred_records_each_and_none_is_broken(path: 
     book = Labbook(path)
     while any(process.is_alive() for process in writers):  # a reader in between never sees half a record
         if path.exists():
-            assert book.problems == []
+            assert [problem.line_number for problem in book.problems] == torn_lines
     for process in writers:
         process.join()
         assert process.exitcode == 0
-    records = book.records(strict=True)
-    assert len(records) == 1200
+    assert [problem.line_number for problem in book.problems] == torn_lines
+    others = [record for record in book.records() if "writer" not in record]
+    records = [record for record in book.records() if "writer" in record]
+    assert others == ([] if before is None else [{"id": 0}]) and len(records) == 1200
     assert sorted((r["writer"], r["number"]) for r in records) == [(w, n) for w in range(6) for n in range(200)]
     assert path.read_text(encoding="utf-8").count("# Lab notebook") == 1
 

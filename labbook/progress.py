@@ -1,0 +1,26 @@
+"""A progress bar for what takes longer than two seconds, on a terminal and nowhere else."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_SHOWN_AFTER_S = 2.0
+
+
+@contextmanager
+def progress(steps: int, unit: str) -> Iterator[Callable[[], None]]:
+    """Yields a function to call after each step."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
+        yield lambda: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=steps, unit=unit, leave=False, delay=_SHOWN_AFTER_S, file=sys.stderr) as bar:
+
+        def step() -> None:
+            bar.update()
+
+        yield step
