@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from labs.kit.doubles.asked import Asked
@@ -48,7 +48,7 @@ class Replying:
     def __init__(
         self,
         asked: Asked,
-        outputs: Iterator[RequestOutput],
+        outputs: Generator[RequestOutput, None, None],
         told: Callable[[RequestMetrics], Counts],
         *,
         has_usage: bool,
@@ -67,6 +67,10 @@ class Replying:
             self._final = output
             yield Piece(output.new_text, is_first, output.finish_reason)
             is_first = False
+
+    def close(self) -> None:
+        """Abort what still runs: the client has left."""
+        self._outputs.close()
 
     def finish(self) -> tuple[str, str]:
         """The whole text, and why it ended; for an answer that is not streamed."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 from labs.kit.doubles import meddling, proxy_errors
@@ -107,7 +107,7 @@ class Double:
 
     def _outputs(
         self, asked: Asked, prompt: Sequence[int], salt: str | None, as_if_cached: int
-    ) -> Iterator[RequestOutput]:
+    ) -> Generator[RequestOutput, None, None]:
         """Runs the prompt with what the memory lets it find, and counts it when it has ended."""
         memory = self.engine.memory
         grant = memory.begin(prompt, may_reuse=asked.cache_prompt, slot=asked.id_slot) if memory else None
@@ -129,6 +129,8 @@ class Double:
                     self.stopping.wait()
         except ApiError as error:  # the status has been sent: all that is left is an event
             yield event(self.dialect.error(error.status, str(error)).body.decode())
+        finally:
+            replying.close()
 
     def _run_stranger(self, number: int) -> None:
         """Somebody else's request, computed and counted like any other."""

@@ -132,8 +132,7 @@ class SgLang(Dialect):
             case "POST", "/detokenize":
                 return json_response({"text": engine.decode(body.get("tokens") or [])})
             case "POST", "/flush_cache":
-                engine.flush()
-                return text_response("Cache flushed.")
+                return text_response("Cache flushed.") if engine.flush() else self.error(400, "Flush cache failed")
         return None
 
     def _envelope(self, replying: Replying, kind: str, *choices: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from labs.kit.doubles.memory import HeldIndex, Memory
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.engine import Engine
 from minivllm.models.loading import load_model
-from minivllm.request import RequestOutput
+from minivllm.request import CacheBusyError, RequestOutput
 from minivllm.server.engine_facts import EngineFacts
 from minivllm.server.engine_thread import EngineThread
 from minivllm.server.errors import ApiError
@@ -82,9 +82,18 @@ class TinyEngine:
         """What these tokens cost on top of the engine's own computing."""
         return computed_tokens * self._computed_token_delay_s
 
-    def flush(self) -> None:
-        """Forget every cached page."""
-        self._thread.call(lambda engine: engine.reset_prefix_cache()).result(_STOP_S)
+    @property
+    def restored_tokens(self) -> int:
+        """Prompt tokens that were really reused since the start, whatever anybody tells."""
+        return self._thread.stats["restored_tokens"]
+
+    def flush(self) -> bool:
+        """Forget every cached page; False, with nothing forgotten, while requests run."""
+        try:
+            self._thread.call(lambda engine: engine.reset_prefix_cache()).result(_STOP_S)
+        except CacheBusyError:
+            return False
+        return True
 
     def restart(self) -> None:
         self.close()
