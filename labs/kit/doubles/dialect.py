@@ -27,6 +27,13 @@ class FlagParser(argparse.ArgumentParser):
         raise DoubleError(f"{self.prog}: {message}; {self.format_usage().strip()}")
 
 
+def positive(text: str) -> int:
+    """A flag's value that counts something."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
+
+
 class Dialect(ABC):
     """One kind of server, started with `flags` (its own command line flags) and `faults`."""
 

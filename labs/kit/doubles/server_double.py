@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Generator, Iterator, Sequence
+from time import sleep
 from typing import Any
 
 from labs.kit.doubles import meddling, proxy_errors
@@ -89,7 +89,7 @@ class Double:
             return self.dialect.error(400, str(error))
         self._run_stranger(number)
         if is_first:
-            time.sleep(self.faults.slow_first_request_s)
+            sleep(self.faults.slow_first_request_s)
         as_if_cached = self.teller.as_if_cached(prompt)
         salt = f"request {number}" if self.faults.salted else asked.cache_salt
         replying = Replying(

@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from labs.kit.doubles.dialect import POOL_TOKENS, Dialect, plain_usage
+from labs.kit.doubles.dialect import POOL_TOKENS, Dialect, plain_usage, positive
 from labs.kit.doubles.exposition import family, page, sample
 from labs.kit.doubles.replying import Counts, Replying
 from labs.kit.doubles.response import Response, compact, event, json_response, text_response
@@ -34,8 +34,8 @@ class SgLang(Dialect):
         parser.add_argument("--disable-radix-cache", action="store_true")
         parser.add_argument("--enable-metrics", action="store_true")
         parser.add_argument("--enable-cache-report", action="store_true")
-        parser.add_argument("--page-size", type=int, default=1)
-        parser.add_argument("--max-total-tokens", type=int, default=None)
+        parser.add_argument("--page-size", type=positive, default=1)
+        parser.add_argument("--max-total-tokens", type=positive, default=None)
         parser.add_argument("--skip-server-warmup", action="store_true")
 
     @property

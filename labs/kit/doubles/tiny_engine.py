@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from time import sleep
 from typing import Any
 
 from labs.kit.doubles.errors import DoubleError
@@ -115,7 +115,7 @@ class TinyEngine:
     def _take_time(self, computed_tokens: int) -> None:
         if delay_s := self.delay_s(computed_tokens):
             with self._device:
-                time.sleep(delay_s)
+                sleep(delay_s)
 
     def _started(self) -> EngineThread:
         self.memory = self._make_memory()

@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from labs.kit.doubles.dialect import POOL_TOKENS, Dialect, plain_usage
+from labs.kit.doubles.dialect import POOL_TOKENS, Dialect, plain_usage, positive
 from labs.kit.doubles.replying import Counts, Replying
 from labs.kit.doubles.response import Response, compact, event, json_response, text_response
 from labs.kit.doubles.tally import Tally
@@ -42,8 +42,8 @@ class Vllm(Dialect):
     def add_flags(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--enable-prefix-caching", action=argparse.BooleanOptionalAction, default=True)
         parser.add_argument("--enable-prompt-tokens-details", action="store_true")
-        parser.add_argument("--block-size", type=int, default=16)
-        parser.add_argument("--num-gpu-blocks-override", type=int, default=None)
+        parser.add_argument("--block-size", type=positive, default=16)
+        parser.add_argument("--num-gpu-blocks-override", type=positive, default=None)
 
     @property
     def page_size(self) -> int:  # type: ignore[override]
