@@ -58,7 +58,7 @@ def body_of(system: str, question: str, **more: Any) -> dict[str, Any]:
 def chat(server: Double, system: str, question: str = "Why?", *, stream: bool = True, **more: Any) -> Heard:
     options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     response = requests.post(
-        f"{server.base_url}/chat/completions", json=body_of(system, question, **options, **more), timeout=PATIENCE_S
+        f"{server.base_url}/chat/completions", json=body_of(system, question, **options | more), timeout=PATIENCE_S
     )
     if response.status_code != 200:
         return Heard(response.status_code, response.content)
