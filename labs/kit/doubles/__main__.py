@@ -15,17 +15,16 @@ from labs.kit.doubles.presets import PRESETS, faults_of, names_in
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until interrupted. Returns 0, or 2 for wrong usage."""
-    options = _parser().parse_args(arguments)
+    own, flags = _split(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(own)
     if options.list:
         _list(options.json)
         return 0
     try:
         faults = faults_of(options.fault)
-        with double(
-            options.engine, faults=faults, flags=options.flags, model=options.model, port=options.port
-        ) as server:
+        with double(options.engine, faults=faults, flags=flags, model=options.model, port=options.port) as server:
             told = {"engine": options.engine, "base_url": server.base_url, "model": server.model}
-            told |= {"flags": options.flags, "faults": names_in(faults)}
+            told |= {"flags": flags, "faults": names_in(faults)}
             sentence = f"{options.engine} (a double) at {server.base_url}, model {server.model}"
             print(json.dumps(told) if options.json else sentence, flush=True)
             _wait_for_signal()
@@ -35,6 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Ours, and the imitated server's own after "--", which argparse would take for ours."""
+    ours = list(arguments)
+    if "--" not in ours:
+        return ours, []
+    place = ours.index("--")
+    return ours[:place], ours[place + 1 :]
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m labs.kit.doubles",
@@ -42,7 +50,6 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Flags of the imitated server itself follow after --.",
     )
     parser.add_argument("engine", nargs="?", default="vllm", choices=list(DIALECTS))
-    parser.add_argument("flags", nargs="*", help="the imitated server's own flags")
     parser.add_argument("--port", type=int, default=0, help="0 (the default) takes a free one")
     parser.add_argument("--model", default="tiny", help="what clients call the model")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME[=VALUE]", help="may be repeated")
