@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import requests
 
 from labs.kit.doubles import Double, DoubleError, Faults, double
 from labs.kit.doubles.presets import PRESETS, faults_of, names_in
-from tests.labs.doubles_probe import FLAGS, A, B, body_of, chat, counted, get, network_chunks
+from tests.labs.doubles_probe import FLAGS, A, B, body_of, chat, counted, get, network_chunks, post
 
 CHATS = [(A, "Why?"), (A, "How?"), (B, "Why?"), (A, "Where?")]
 
@@ -225,6 +226,66 @@ def test_a_hanging_request_holds_up_nobody_else(name: str, received: int) -> Non
         ):
             got.extend(response.iter_content(None))
         assert len(got) == received
+        assert chat(server, A).status == 200
+
+
+def test_a_client_that_leaves_gives_back_the_only_slot() -> None:
+    with double("llama-server", faults=Faults(one_slot=True)) as server:
+        url, body = f"{server.base_url}/chat/completions", body_of(A, "Why?", stream=True, max_tokens=4000)
+        with requests.post(url, json=body, timeout=30, stream=True) as response:
+            next(response.iter_content(None))
+        assert chat(server, B).status == 200
+
+
+def test_two_chats_that_come_at_once_share_the_only_slot_one_after_the_other() -> None:
+    with double("llama-server", faults=Faults(one_slot=True)) as server:
+        heard: list[int] = []
+        threads = [
+            threading.Thread(target=lambda text=text: heard.append(chat(server, text).status)) for text in (A, B)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert heard == [200, 200] and server.engine.restored_tokens < 16
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "is_kept"),
+    [
+        ("llama-server", ["--parallel", "2", "--cache-ram", "0"], False),  # the template's head is 12 % alike: one slot
+        ("llama-server", ["--parallel", "2", "--cache-ram", "0", "--slot-prompt-similarity", "0.5"], True),
+        ("llama-server", ["--parallel", "1"], True),
+        ("llama-server", ["--parallel", "1", "--cache-ram", "0"], False),
+        ("mlx-lm", ["--prompt-cache-size", "2"], True),
+        ("mlx-lm", ["--prompt-cache-size", "1"], False),
+        ("vllm", ["--num-gpu-blocks-override", "8"], True),
+        ("vllm", ["--num-gpu-blocks-override", "4"], False),
+    ],
+)
+def test_a_servers_own_flags_decide_whether_a_chat_survives_another(name: str, flags: list[str], is_kept: bool) -> None:
+    with double(name, flags=FLAGS[name] + flags) as server:
+        *_, back = [chat(server, system) for system in (A, B, A)]
+    assert ((back.cached_tokens or 0) >= 32) is is_kept
+
+
+NO_SENSE: list[dict[str, Any]] = [
+    {"messages": []},
+    {"messages": "hi"},
+    {"max_tokens": -1},
+    {"max_tokens": 9000},
+    {"temperature": "hot"},
+    {"cache_salt": 7},
+]
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_a_request_that_makes_no_sense_is_refused_and_the_next_one_answered(name: str) -> None:
+    with double(name) as server:
+        url = f"{server.base_url}/chat/completions"
+        refused = [requests.post(url, json=body_of(A, "Why?") | wrong, timeout=30).status_code for wrong in NO_SENSE]
+        assert refused == [400] * len(NO_SENSE)
+        assert post(server, "/detokenize", {"tokens": ["x"]}).status_code == (404 if name == "mlx-lm" else 400)
         assert chat(server, A).status == 200
 
 

@@ -29,6 +29,9 @@ def read_asked(body: dict[str, Any], *, max_tokens: int, temperature: float) -> 
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(map(_is_message, messages)):
         raise BadRequestError("messages must be a list of objects with a role and a text as content")
+    salt = body.get("cache_salt")
+    if salt is not None and not (isinstance(salt, str) and salt):
+        raise BadRequestError(f"cache_salt must be a non-empty string, not {salt!r:.80}")
     options = body.get("stream_options") or {}
     slot = body.get("id_slot", -1)
     return Asked(
@@ -37,7 +40,7 @@ def read_asked(body: dict[str, Any], *, max_tokens: int, temperature: float) -> 
         params=_params(body, max_tokens, temperature),
         stream=body.get("stream") is True,
         include_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        cache_salt=body.get("cache_salt"),
+        cache_salt=salt,
         id_slot=slot if isinstance(slot, int) and slot >= 0 else None,
         cache_prompt=body.get("cache_prompt", True) is not False,
     )

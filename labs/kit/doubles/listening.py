@@ -35,7 +35,8 @@ class Handler(BaseHTTPRequestHandler):
         return  # a double says nothing of its requests
 
     def _answer(self, method: str) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = self.headers.get("Content-Length") or "0"
+        raw = self.rfile.read(int(length) if length.isascii() and length.isdigit() else 0)
         answer = self.double.answer(method, urlsplit(self.path).path, raw)
         with suppress(OSError):  # a client that leaves early is no fault of ours
             if isinstance(answer, Hang):

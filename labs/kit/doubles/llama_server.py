@@ -3,9 +3,9 @@
 Captured from build 11434: answer and stream with `usage` and `timings`, the error bodies, /props, /slots, /tokenize,
 /health, and the metrics page, whose `prompt_tokens_total` counts computed tokens only; 379 of 380 tokens of an equal
 prompt are reused, so matching goes token by token. Documented: the flags and their defaults, /apply-template,
-/detokenize, 501 for what was not switched on, four slots where none are named, and sequences that lost their slot
-kept in memory (`--cache-ram`). Measured: requests that come together each compute their prompt. Left out: slots on
-disk, so POST /slots answers as without `--slot-save-path`.
+/detokenize, and sequences that lost their slot kept in memory (`--cache-ram`). From the sources: 501 for what was not
+switched on, four slots where no number is given. Measured: requests that come together each compute their prompt.
+Left out: slots on disk, so POST /slots answers as without `--slot-save-path`; the context is not divided among slots.
 """
 
 from __future__ import annotations

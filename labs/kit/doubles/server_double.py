@@ -57,7 +57,10 @@ class Double:
             return dialect.bad_json(body.msg, body.lineno, body.colno)
         if isinstance(body.get("messages"), list):  # other routes render as the chat route does
             body["messages"] = meddling.with_clock(body["messages"], self.faults)
-        return dialect.side_route(method, path, body, self.engine) or dialect.unknown_route(path)
+        try:
+            return dialect.side_route(method, path, body, self.engine) or dialect.unknown_route(path)
+        except Exception as error:  # a template's refusal, token ids that are none: the request's fault, in words
+            return dialect.error(400, str(error) or type(error).__name__)
 
     def _chat(self, raw: bytes) -> Response | EventStream | Hang:
         number, is_first = self._count_chat()
