@@ -97,13 +97,13 @@ def test_what_disturbs_a_measurement_is_told(fault: str, words: str) -> None:
     assert record["verdict"] == "contaminated" and words in record["verdict_reason"]
 
 
-@pytest.mark.parametrize("name", ["vllm", "mlx-lm"])
 @pytest.mark.parametrize(
-    ("fault", "dropped"),
+    ("name", "fault", "dropped"),
     [
-        ("refuse", ["max_tokens"]),
-        ("refuse=stream_options,seed", ["seed", "stream_options"]),
-        ("refuse=system", ["system"]),
+        ("vllm", "refuse", ["max_tokens"]),
+        ("mlx-lm", "refuse=stream_options,seed", ["seed", "stream_options"]),
+        ("llama-server", "refuse=system", ["system"]),
+        ("vllm", "refuse-silently=temperature", ["temperature"]),
     ],
 )
 def test_a_field_that_is_refused_is_left_out_and_the_rest_measured(name: str, fault: str, dropped: list[str]) -> None:
@@ -112,13 +112,24 @@ def test_a_field_that_is_refused_is_left_out_and_the_rest_measured(name: str, fa
     assert "stream_options" in dropped or supports(record)[0] == "reused"
 
 
-@pytest.mark.parametrize("fault", ["reasoning", "keep-alives=3", "split", "crlf", "split=3"])
-def test_no_way_of_sending_hides_a_token(fault: str) -> None:
-    for name in ("vllm", "mlx-lm"):
-        record = measured(name, fault, questions=1)
-        assert record["timed"] == "time to first token" and supports(record)[0] == "reused"
-        fields = {request["first_field"] for request in record["requests"]}
-        assert fields == ({"reasoning"} if fault == "reasoning" else {"content"})
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("vllm", "reasoning"),
+        ("mlx-lm", "reasoning"),
+        ("sglang", "reasoning"),
+        ("llama-server", "keep-alives=3"),
+        ("vllm", "split"),
+        ("mlx-lm", "split=3"),
+        ("vllm", "crlf"),
+    ],
+)
+def test_no_way_of_sending_hides_a_token(name: str, fault: str) -> None:
+    record = measured(name, fault, questions=1)
+    assert record["timed"] == "time to first token" and supports(record)[0] == "reused"
+    channel = "reasoning_content" if name == "sglang" else "reasoning"
+    field = channel if fault == "reasoning" else "content"
+    assert {request["first_field"] for request in record["requests"]} == {field}
 
 
 @pytest.mark.parametrize(
