@@ -340,6 +340,7 @@ def test_names_add_up_to_one_set_of_faults() -> None:
         (lambda: double("vllm", flags=["--metrics"]), "vllm: unrecognized arguments: --metrics"),
         (lambda: double("vllm", flags=["--block-size", "0"]), "'0' is no whole number of 1 or more"),
         (lambda: double("mlx-lm", port=70000), "port 70000 cannot be used"),
+        (lambda: double("sglang", faults=Faults(pool_tokens=4)), "the server's own first request failed"),
     ],
 )
 def test_a_double_that_cannot_start_says_why(start: Callable[[], Any], words: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from labs.kit.doubles import meddling, proxy_errors
 from labs.kit.doubles.asked import Asked, BadRequestError, read_asked
 from labs.kit.doubles.dialect import Dialect
+from labs.kit.doubles.errors import DoubleError
 from labs.kit.doubles.faults import Faults
 from labs.kit.doubles.replying import Replying
 from labs.kit.doubles.response import EventStream, Hang, Response, event
@@ -35,7 +36,11 @@ class Double:
         self.stopping = threading.Event()
         self._num_chats = 0
         self._counting = threading.Lock()
-        self._begin()
+        try:
+            self._begin()
+        except ApiError as error:
+            self.close()
+            raise DoubleError(f"the server's own first request failed: {error}") from None
 
     @property
     def model(self) -> str:
@@ -88,9 +93,9 @@ class Double:
             text = self.engine.render(meddling.with_clock(asked.messages, self.faults))
             prompt = self.engine.encode(text)
             self.engine.facts.limits.check(prompt, asked.params)
+            self._run_stranger(number)
         except Exception as error:  # a template is a program of the model's; limits speak in the engine's words
             return self.dialect.error(400, str(error))
-        self._run_stranger(number)
         if is_first:
             sleep(self.faults.slow_first_request_s)
         as_if_cached = self.teller.as_if_cached(prompt)
@@ -163,4 +168,6 @@ def _json_object(raw: bytes) -> dict[str, Any] | json.JSONDecodeError:
         body = json.loads(raw.decode("utf-8", errors="replace") or "{}")
     except json.JSONDecodeError as error:
         return error
+    except RecursionError:
+        return {}
     return body if isinstance(body, dict) else {}

@@ -1,7 +1,7 @@
 """vLLM's OpenAI server.
 
 Captured from 0.32.0 on CPU: every field of an answer, of its stream and of /tokenize, the error bodies, /version,
-/health, and the names, labels and order on the metrics page (its `mm_` twins excepted: documented). Documented: the
+/health, and the names and labels of the metrics that speak of the cache (vllm_metrics.py). Documented: the
 default block of 16 tokens (the CPU build took 128), details in usage only with `--enable-prompt-tokens-details`,
 /v1/models, /detokenize, and that a server without a cache counts no query. Measured: requests that come together
 compute a shared prefix once.

@@ -1,7 +1,7 @@
 """vLLM's metrics page: prefix cache counters in tokens among twins that a loose pattern would add to them.
 
 Captured from 0.32.0: names, types, labels and order, the `_created` samples, the `external_` twins. Documented:
-the `mm_` twins, which a text model's page leaves out. Left out here: histograms but the one of the first token.
+the `mm_` twins, which the captured page of a text model does not have. Left out: what says nothing of the cache.
 """
 
 from __future__ import annotations
