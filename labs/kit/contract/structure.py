@@ -19,12 +19,12 @@ NEEDED_TAGS = (
     *("break", "try-it", "quiz", "records"),
 )
 
+_TIMES = r"\*\*Time\*\*.*\d+ minutes.*\d+ seconds.*fast.*\d+.*full"
 _OPENING_PARTS = {
     "a title": r"^# \d\d \S",
     "objectives (**Afterwards you can**)": r"\*\*Afterwards you can\*\*",
     "prerequisites (**You need**)": r"\*\*You need\*\*",
-    "minutes to read, and seconds to run in fast and in full mode (**Time**)":
-        r"\*\*Time\*\*.*\d+ minutes.*\d+ seconds.*fast.*\d+.*full",
+    "minutes to read, and seconds to run in fast and in full mode (**Time**)": _TIMES,
 }
 
 
