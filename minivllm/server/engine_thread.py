@@ -146,6 +146,8 @@ class EngineThread:
             self.config_error = error if isinstance(error, ConfigError) else None
             self._close(Health("dead", str(error) if expected else f"{type(error).__name__}: {error}"))
             self._on_death(self.health)
+        finally:
+            _leave_no_stream()
 
     def _become_ready(self, engine: Engine) -> None:
         self.facts = EngineFacts.of(engine)
@@ -205,3 +207,10 @@ class EngineThread:
             command = self._commands.get()
             if command.result.set_running_or_notify_cancel():
                 command.result.set_exception(error)
+
+
+def _leave_no_stream() -> None:
+    """MLX keeps a stream for each thread; one that outlives its thread aborts a program that ends just then."""
+    from minivllm.backend import mx
+
+    mx.clear_streams()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -111,3 +113,25 @@ def test_an_engine_that_cannot_be_built_is_reported_with_its_reason() -> None:
     assert running.join(WAIT_S)
     assert (running.health.state, running.health.reason) == ("dead", "ValueError: no such weights")
     assert running.facts is None
+
+
+def test_a_program_that_ends_with_its_engine_thread_ends_well() -> None:
+    """MLX aborted programs (status 134) that ended while the stream of a thread that had ended was still there."""
+    script = """
+import subprocess
+import sys
+import threading
+from minivllm.config import EngineConfig
+from minivllm.engine import Engine
+from minivllm.models.loading import load_model
+from minivllm.server.engine_thread import EngineThread
+ready = threading.Event()
+thread = EngineThread(lambda: Engine(load_model("tiny"), EngineConfig(num_pages=16)), on_ready=ready.set)
+thread.start()
+assert ready.wait(60)
+thread.request_stop()
+thread.join(60)
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

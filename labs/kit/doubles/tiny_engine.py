@@ -11,7 +11,6 @@ from typing import Any
 
 from labs.kit.doubles.errors import DoubleError
 from labs.kit.doubles.memory import HeldIndex, Memory
-from minivllm.backend import mx
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.engine import Engine
 from minivllm.models.loading import load_model
@@ -21,14 +20,6 @@ from minivllm.server.engine_thread import EngineThread
 from minivllm.server.errors import ApiError
 
 _START_S, _STOP_S = 60.0, 10.0
-
-
-class ThreadsEngine(Engine):
-    """An engine whose thread takes its streams with it: a program that ends meanwhile would be aborted by MLX."""
-
-    def close(self) -> None:
-        super().close()
-        mx.clear_streams()
 
 
 class TinyEngine:
@@ -122,7 +113,7 @@ class TinyEngine:
         components = None if self.memory is None else {"prefix_index": HeldIndex(self._config.page_size, self.memory)}
         ready = threading.Event()
         thread = EngineThread(
-            lambda: ThreadsEngine(load_model("tiny"), self._config, components),
+            lambda: Engine(load_model("tiny"), self._config, components),
             on_ready=ready.set,
             on_death=lambda _: ready.set(),
         )
