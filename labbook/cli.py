@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from labbook import explain_command
 from labbook.book import Labbook, Reading, default_name
 from labbook.errors import LabbookError, UsageError
 from labbook.output import printable, show_everything
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
     plot.add_argument("--out", type=Path, metavar="FILE", help="a .png file (its record's number in labbook-figures)")
     plot.set_defaults(run=_plot)
+    explain_command.add_parser(commands, shared)
     return parser
 
 

@@ -1,0 +1,76 @@
+"""A part of the user's that stands before the shared text: name, profile or question first, the document behind."""
+
+from __future__ import annotations
+
+import re
+
+from labbook.explain.divergence import Divergence, Texts
+
+# Less equal text behind the difference is no corpus.
+_CORPUS_TOKENS = 32
+_LOOK_BACK_CHARS = 120
+
+_USER = (
+    r"(?:user|customer|client|member|employee|patient|tenant|caller|visitor|account|profile|Kund(?:e|in)|Nutzer(?:in)?|"
+    r"Benutzer(?:in)?)"
+)
+_ATTRIBUTE = (
+    r"(?:[\s_.-]*(?:id|name|profile|e-?mail|tier|plan|role|preferences|info|information|data|context|details|record|"
+    r"location|department|language|question|query))*"
+)
+_ANNOUNCED = re.compile(
+    rf"\b{_USER}(?:['’]s)?{_ATTRIBUTE}[\"']?\W{{0,4}}(?:(?:is|are|named|called|ist|heißt)\W{{1,3}}){{0,2}}$"
+    rf"|\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|my name is|ich heiße|asked by|"
+    rf"on behalf of|signed in as|logged in as)\W{{1,3}}(?:the \w+ )?$",
+    re.IGNORECASE,
+)
+_NAME_OF_USER = re.compile(rf"\b{_USER}\b[^.\n]*(?:\n[^.\n]*)?\bname[\"']?\W{{0,4}}$", re.IGNORECASE)
+# For one body alone: a name must follow, since "User:" also opens the turns of an example.
+USER_NAMED = re.compile(
+    rf"\b(?:(?i:{_USER})(?:['’]s)?[\s_-](?i:name|id|e-?mail|profile)[\"']?\s*(?:(?i:is)\s|[:=]\s?)[\"']?[\w.@+-]+"
+    rf"|(?i:{_USER})\s(?:is\s)?(?:named|called)\s[A-ZÄÖÜ]\w+"
+    rf"|(?i:talking to|speaking with|chatting with|assisting|helping|signed in as|logged in as|on behalf of)"
+    r"\s[A-ZÄÖÜ]\w+)"
+)
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+")
+_QUESTION = re.compile(r"^\W*(?:question|query|user question|frage|q)\b\W*[:?]", re.IGNORECASE)
+
+
+def stands_before_corpus(divergence: Divergence) -> bool:
+    texts = divergence.texts
+    if texts is None or divergence.equal_after < _CORPUS_TOKENS:
+        return False
+    if _is_about_user(texts):
+        return True
+    # A question in the middle of a text that is shared on both sides may just as well be part of that text.
+    return divergence.equal_after >= divergence.position and _is_question(texts)
+
+
+def _is_about_user(texts: Texts) -> bool:
+    begin = _word_start(texts)
+    before = texts.a[max(0, begin - _LOOK_BACK_CHARS) : begin]
+    if _ANNOUNCED.search(before) or _NAME_OF_USER.search(before):
+        return True
+    return all(_covers(_EMAIL, text, texts.offset) for text in (texts.a, texts.b))
+
+
+def _is_question(texts: Texts) -> bool:
+    lines = [_line(text, texts.offset) for text in (texts.a, texts.b)]
+    return all(_QUESTION.match(line) or line.rstrip(" \"'”*_").endswith("?") for line in lines)
+
+
+def _word_start(texts: Texts) -> int:
+    begin = texts.offset
+    while begin > 0 and (texts.a[begin - 1].isalnum() or texts.a[begin - 1] in "@+-_"):
+        begin -= 1
+    return begin
+
+
+def _line(text: str, offset: int) -> str:
+    end = text.find("\n", offset)
+    return text[text.rfind("\n", 0, offset) + 1 : end if end >= 0 else len(text)]
+
+
+def _covers(pattern: re.Pattern[str], text: str, offset: int) -> bool:
+    begin = max(0, offset - _LOOK_BACK_CHARS)
+    return any(found.start() <= offset <= found.end() for found in pattern.finditer(text, begin))

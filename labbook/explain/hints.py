@@ -1,0 +1,62 @@
+"""What an unknown difference looks like. A hint is no cause: it says what is seen, and never why."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from labbook.explain import stamp_forms as forms
+from labbook.explain.divergence import Divergence, Texts
+from labbook.explain.rendered import Token
+
+_QUOTES = dict(zip("“”„‟‘’‚‛–—…", "\"\"\"\"''''--.", strict=True))
+
+
+def hint(divergence: Divergence) -> str:
+    """A clause about the place, or nothing."""
+    a, b = divergence.a, divergence.b
+    if divergence.position <= 1 and _doubles_first(a.tokens) != _doubles_first(b.tokens):
+        return "one prompt begins with the same token twice: a doubled beginning-of-sequence token"
+    if texts := divergence.texts:
+        return _of_text(texts) or _of_history(divergence)
+    if a.body.tools != b.body.tools and a.body.is_chat:
+        return "the tools differ"
+    if a.body.template_arguments != b.body.template_arguments:
+        return "the arguments of the chat template differ"
+    return ""
+
+
+def _doubles_first(tokens: Sequence[Token]) -> bool:
+    return len(tokens) > 1 and tokens[0] == tokens[1]
+
+
+def _of_text(texts: Texts) -> str:
+    for text in (texts.a, texts.b):
+        sign = text[texts.offset : texts.offset + 1]
+        if sign and unicodedata.category(sign) == "Cf":
+            return f"an invisible character, U+{ord(sign):04X}"
+    signs = [text[texts.offset : texts.offset + 1] for text in (texts.a, texts.b)]
+    if signs[0] != signs[1] and _QUOTES.get(signs[0], signs[0]) == _QUOTES.get(signs[1], signs[1]):
+        return "typographic against plain signs"
+    if signs[0].lower() == signs[1].lower() and signs[0] != signs[1]:
+        return "upper case against lower case"
+    if all(_is_in(forms.RANDOM_ID, text, texts.offset) for text in (texts.a, texts.b)):
+        return "looks like an identifier or a hash"
+    if all(sign.isdigit() for sign in signs):
+        return "two numbers"
+    return ""
+
+
+def _of_history(divergence: Divergence) -> str:
+    region = divergence.region
+    if region is None or region.message is None:
+        return ""
+    a, b, at = divergence.a.body.messages, divergence.b.body.messages, region.message
+    if at < len(a) and at < len(b) and (b[at] in a[at + 1 :] or a[at] in b[at + 1 :]):
+        return "messages are missing here: a history that was cut"
+    return ""
+
+
+def _is_in(pattern: re.Pattern[str], text: str, offset: int) -> bool:
+    return any(found.start() <= offset <= found.end() for found in pattern.finditer(text, max(0, offset - 64)))
