@@ -29,6 +29,9 @@ class Cause:
     why: str = ""
 
 
+_HISTORY = "the bodies are equal up to here, the prompts not"
+
+
 def find_cause(divergence: Divergence, page_tokens: int) -> Cause:
     """Judges in the order of what they can prove."""
     return (
@@ -46,9 +49,7 @@ def _of_template(divergence: Divergence) -> Cause | None:
     if is_cut_off(divergence):
         return Cause(NONE, "certain", divergence.field, "one prompt goes on where the other ends")
     if history_differs(divergence):
-        return Cause(
-            "template_history", "certain", divergence.field, "the bodies are equal up to here, the prompts not"
-        )
+        return Cause("template_history", "certain", divergence.template_field, _HISTORY)
     return None
 
 

@@ -38,12 +38,22 @@ _QUESTION = re.compile(r"^\W*(?:question|query|user question|frage|q)\b\W*[:?]",
 
 def stands_before_corpus(divergence: Divergence) -> bool:
     texts = divergence.texts
-    if texts is None or divergence.equal_after < _CORPUS_TOKENS:
+    if texts is None or divergence.equal_in_fields < _CORPUS_TOKENS or is_cut_history(divergence):
         return False
     if _is_about_user(texts):
         return True
     # A question in the middle of a text that is shared on both sides may just as well be part of that text.
-    return divergence.equal_after >= divergence.position and _is_question(texts)
+    has_corpus = divergence.equal_in_field >= max(_CORPUS_TOKENS, divergence.position)
+    return has_corpus and _is_question(texts)
+
+
+def is_cut_history(divergence: Divergence) -> bool:
+    """Messages that one conversation has here are missing in the other, which goes on with later ones."""
+    region = divergence.region
+    if region is None or region.message is None:
+        return False
+    a, b, at = divergence.a.body.messages, divergence.b.body.messages, region.message
+    return at < len(a) and at < len(b) and (b[at] in a[at + 1 :] or a[at] in b[at + 1 :])
 
 
 def _is_about_user(texts: Texts) -> bool:

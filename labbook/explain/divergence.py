@@ -78,6 +78,30 @@ class Divergence:
     def equal_after(self) -> int:
         return sum(run.length for run in self.runs)
 
+    @cached_property
+    def equal_in_fields(self) -> int:
+        """Of these, the tokens in fields of the body: the template's own text is equal everywhere."""
+        return sum(self._in_fields(run) for run in self.runs)
+
+    @cached_property
+    def equal_in_field(self) -> int:
+        """Of these, the tokens in the field that differs."""
+        return sum(self._in_fields(run, self.region.path) for run in self.runs) if self.region else 0
+
+    @cached_property
+    def movable(self) -> int:
+        """Of these, the tokens before the template's last words, which no order of the fields brings forward."""
+        end = self._token_at(max((region.end for region in self.regions[1].listed), default=len(self.b.text)))
+        return sum(max(0, min(run.b + run.length, end) - run.b) for run in self.runs)
+
+    @property
+    def template_field(self) -> str:
+        """The place in template text, on the side that has none of a field there."""
+        for known in self.regions:
+            if known.covering(self.offset) is None:
+                return known.between(self.offset)
+        return self.field
+
     @property
     def cached_otherwise(self) -> int:
         """Tokens of `b` behind the difference whose text the cache holds as other tokens: up to the end of what both
@@ -90,6 +114,12 @@ class Divergence:
         ]
         ends = known if self.b.body.is_chat else [min(len(self.a.text), len(self.b.text))]
         return max(0, self._token_at(max(ends, default=0)) - self.position)
+
+    def _in_fields(self, run: Run, path: str | None = None) -> int:
+        begin, end = self.b.start(run.b), self.b.start(run.b + run.length)
+        listed = [region for region in self.regions[1].listed if path in (None, region.path)]
+        chars = sum(max(0, min(end, region.end) - max(begin, region.start)) for region in listed)
+        return round(run.length * chars / max(1, end - begin))
 
     def _token_at(self, offset: int) -> int:
         """How many tokens of `b` begin before `offset`."""

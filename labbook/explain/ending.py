@@ -12,7 +12,7 @@ _MANY_TOKENS = 128
 
 def is_other_ending(divergence: Divergence, page_tokens: int) -> bool:
     """True when a user's message, a tool's result or the end of a text prompt differs, and little is lost by it."""
-    lost = divergence.equal_after
+    lost = divergence.equal_in_fields
     a, b = divergence.a.body, divergence.b.body
     if divergence.region is None or a.is_chat != b.is_chat:
         return False

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from labbook.explain import stamp_forms as forms
+from labbook.explain.corpus import is_cut_history
 from labbook.explain.divergence import Divergence, Texts
 from labbook.explain.rendered import Token
 
@@ -18,8 +19,10 @@ def hint(divergence: Divergence) -> str:
     a, b = divergence.a, divergence.b
     if divergence.position <= 1 and _doubles_first(a.tokens) != _doubles_first(b.tokens):
         return "one prompt begins with the same token twice: a doubled beginning-of-sequence token"
+    if is_cut_history(divergence):
+        return "messages are missing here: a history that was cut"
     if texts := divergence.texts:
-        return _of_text(texts) or _of_history(divergence)
+        return _of_text(texts)
     if a.body.tools != b.body.tools and a.body.is_chat:
         return "the tools differ"
     if a.body.template_arguments != b.body.template_arguments:
@@ -45,16 +48,6 @@ def _of_text(texts: Texts) -> str:
         return "looks like an identifier or a hash"
     if all(sign.isdigit() for sign in signs):
         return "two numbers"
-    return ""
-
-
-def _of_history(divergence: Divergence) -> str:
-    region = divergence.region
-    if region is None or region.message is None:
-        return ""
-    a, b, at = divergence.a.body.messages, divergence.b.body.messages, region.message
-    if at < len(a) and at < len(b) and (b[at] in a[at + 1 :] or a[at] in b[at + 1 :]):
-        return "messages are missing here: a history that was cut"
     return ""
 
 

@@ -77,7 +77,7 @@ def explain_rendered(a: Rendered, b: Rendered, page_tokens: int = PAGE_TOKENS) -
         shared_tokens=divergence.position,
         page_tokens=page_tokens,
         lost_tokens=lost,
-        gain_tokens=_gain(divergence, lost, page_tokens),
+        gain_tokens=_gain(divergence, cause, page_tokens),
         unit=a.unit,
         a=_side(a, divergence),
         b=_side(b, divergence),
@@ -93,10 +93,14 @@ def _lost(divergence: Divergence, cause: Cause) -> int:
 _SAME_TEXT = ("retokenized_seam", "template_history")
 
 
-def _gain(divergence: Divergence, lost_tokens: int, page_tokens: int) -> int:
+def _gain(divergence: Divergence, cause: Cause, page_tokens: int) -> int:
+    """Tokens of whole pages that could be reused as well if everything movable stood before the difference."""
+    if cause.name == NONE:
+        return 0
+    movable = max(divergence.movable, divergence.cached_otherwise if cause.name in _SAME_TEXT else 0)
     prompt_tokens = len(divergence.b.tokens)
     now = reusable(divergence.position, prompt_tokens, page_tokens)
-    return reusable(divergence.position + lost_tokens, prompt_tokens, page_tokens) - now
+    return reusable(divergence.position + movable, prompt_tokens, page_tokens) - now
 
 
 def _side(side: Rendered, divergence: Divergence) -> Side:
