@@ -11,7 +11,7 @@ _CORPUS_TOKENS = 32
 _LOOK_BACK_CHARS = 120
 
 _USER = (
-    r"(?:user|customer|client|member|employee|patient|tenant|caller|visitor|account|profile|Kund(?:e|in)|Nutzer(?:in)?|"
+    r"(?:user|customer|client|member|employee|patient|tenant|caller|visitor|account|Kund(?:e|in)|Nutzer(?:in)?|"
     r"Benutzer(?:in)?)"
 )
 _ATTRIBUTE = (
@@ -19,16 +19,19 @@ _ATTRIBUTE = (
     r"location|department|language|question|query))*"
 )
 _ANNOUNCED = re.compile(
-    rf"\b{_USER}(?:['’]s)?{_ATTRIBUTE}[\"']?\W{{0,4}}(?:(?:is|are|named|called|ist|heißt)\W{{1,3}}){{0,2}}$"
-    rf"|\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|my name is|ich heiße|asked by|"
-    rf"on behalf of|signed in as|logged in as)\W{{1,3}}(?:the \w+ )?$",
+    rf"\b{_USER}(?:['’]s)?{_ATTRIBUTE}[\"']?(?:\s*[:=,(–-]\W{{0,3}}|(?:\W{{1,3}}(?:is|are|named|called|ist|heißt)){{1,2}}\W{{1,3}})$"
+    r"|\b(?:my name is|ich heiße|asked by|on behalf of|signed in as|logged in as)\W{1,3}$",
     re.IGNORECASE,
+)
+# "You are helping" is followed by a name, or by the kind of people that a prompt is written for.
+_BEFORE_NAME = re.compile(
+    rf"\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|{_USER})\s+$", re.IGNORECASE
 )
 _NAME_OF_USER = re.compile(rf"\b{_USER}\b[^.\n]*(?:\n[^.\n]*)?\bname[\"']?\W{{0,4}}$", re.IGNORECASE)
 # For one body alone: a name must follow, since "User:" also opens the turns of an example.
 USER_NAMED = re.compile(
     rf"\b(?:(?i:{_USER})(?:['’]s)?[\s_-](?i:name|id|e-?mail|profile)[\"']?\s*(?:(?i:is)\s|[:=]\s?)[\"']?[\w.@+-]+"
-    rf"|(?i:{_USER})\s(?:is\s)?(?:named|called)\s[A-ZÄÖÜ]\w+"
+    rf"|(?i:{_USER})\s(?:(?:is\s)?(?:named|called)|is)\s[A-ZÄÖÜ]\w+"
     rf"|(?i:talking to|speaking with|chatting with|assisting|helping|signed in as|logged in as|on behalf of)"
     r"\s[A-ZÄÖÜ]\w+)"
 )
@@ -60,6 +63,8 @@ def _is_about_user(texts: Texts) -> bool:
     begin = _word_start(texts)
     before = texts.a[max(0, begin - _LOOK_BACK_CHARS) : begin]
     if _ANNOUNCED.search(before) or _NAME_OF_USER.search(before):
+        return True
+    if _BEFORE_NAME.search(before) and texts.a[begin : begin + 1].isupper() and texts.b[begin : begin + 1].isupper():
         return True
     return all(_covers(_EMAIL, text, texts.offset) for text in (texts.a, texts.b))
 

@@ -44,7 +44,16 @@ Rule = Callable[[Rendered, Regions], Iterator[Seen]]
 
 
 def all_rules() -> tuple[Rule, ...]:
-    return _stamps, _user_first, _line_endings, _unicode_form, _invisible, _trailing_blanks, _unsorted_keys
+    return (
+        _stamps,
+        _user_first,
+        _line_endings,
+        _unicode_form,
+        _invisible,
+        _trailing_blanks,
+        _blanks_in_lines,
+        _unsorted_keys,
+    )
 
 
 def _stamps(rendered: Rendered, known: Regions) -> Iterator[Seen]:
@@ -97,6 +106,13 @@ def _trailing_blanks(rendered: Rendered, known: Regions) -> Iterator[Seen]:
             yield Seen(
                 "warning", "whitespace", region.end - len(blanks), blanks, f"the field ends in blanks: {blanks!r}"
             )
+
+
+def _blanks_in_lines(rendered: Rendered, known: Regions) -> Iterator[Seen]:
+    """Only a hint: two blanks at the end of a line are a line break in Markdown."""
+    for found in re.finditer(r"[ \t]+(?=\r?\n)", rendered.text):
+        if known.covering(found.start()):
+            yield Seen("hint", "whitespace", found.start(), found.group(), "a line ends in blanks, which nobody sees")
 
 
 def _unsorted_keys(rendered: Rendered, known: Regions) -> Iterator[Seen]:

@@ -43,7 +43,7 @@ _HOUR_WORD = (
     r"sieben|acht|neun|zehn|elf|zwölf)"
 )
 _SPOKEN = (
-    rf"(?:(?:half|quarter|(?:\d{{1,2}}|five|ten|twenty|twenty-five)(?:\s+minutes?)?)\s+(?:past|to)\s+{_HOUR_WORD}\b"
+    rf"(?:(?:half|quarter|(?:\d{{1,2}}|[a-z]+) minutes?|five|ten|twenty|twenty-five)\s+(?:past|to)\s+{_HOUR_WORD}\b"
     rf"|{_HOUR_WORD}\s+o['’]clock|\d{{1,2}}\s+o['’]clock"
     rf"|(?:halb|[Vv]iertel\s+(?:vor|nach)|dreiviertel|(?:fünf|zehn|zwanzig)\s+(?:vor|nach))\s+{_HOUR_WORD}\b"
     rf"|{_HOUR_WORD}\s+Uhr(?:\s+\w+)?)"
@@ -53,7 +53,7 @@ _SECONDS = r"(?::[0-5]\d(?:[.,]\d{1,9})?)"
 TIME = (
     rf"(?:(?P<exact>(?:[01]?\d|2[0-3]):[0-5]\d{_SECONDS}(?:{_HALF})?{_ZONE}"
     rf"|(?:1[0-2]|0?[1-9])(?::[0-5]\d)?{_HALF}{_ZONE}"
-    rf"|(?:[01]?\d|2[0-3])(?:[.:][0-5]\d)?\s?(?:Uhr|h)\b(?:\s[0-5]?\d\b)?"
+    rf"|(?:[01]?\d|2[0-3])(?:[.:][0-5]\d)?\s?Uhr\b(?:\s[0-5]?\d\b)?"
     rf"|{_SPOKEN})"
     rf"|(?P<short>(?:[01]?\d|2[0-3]):[0-5]\d{_ZONE}))(?!\d)"
 )
@@ -97,39 +97,59 @@ NUMBER_WORD = re.compile(
 
 # Words that say what a time, a date or a number is for. They stand close before it.
 NOW = re.compile(
-    r"\b(?:now|time|clock|timestamp|ts|current(?:ly)?|generated|as of|rendered|sent|updated|refreshed|"
-    r"it is|it's|Uhrzeit|jetzt|aktuell\w*|Zeit\w*|es ist|Stand)\b|(?:_at|_time|_ts|time|datetime)\b",
+    r"(?:\b(?:now|clock|timestamp|ts|generated|as of|rendered|sent|updated|refreshed|it is|it's|"
+    r"Uhrzeit|jetzt|es ist|Stand|aktuelle Zeit)\b"
+    r"|(?:^|[\n\"'<\[({|,;.]\s*|\b(?:current|local|server|system|utc|request|present|the|actual|day|date)"
+    r"[\s_-]*(?:and )?)time\b"
+    r"|_(?:at|time|ts)\b|datetime\b)"
+    r"(?:\s+(?:is|now|on|at|um|es|ist|utc|local|stamp|in \w+))*\W{0,8}$"
+    r"|\bcurrent(?:ly)?\b\W+(?:\w+\W+){0,3}$",
     re.IGNORECASE,
 )
 EVENT = re.compile(
     r"\b(?:depart\w*|arriv\w*|open\w*|clos\w*|meet\w*|appointment|deadline|deliver\w*|due|start\w*|end\w*|until|flight|train|"
-    r"bus|alarm|check-?(?:in|out)|pickup|verse|score|chapter|ratio|Abfahrt|Ankunft|Termin|Treffen|Öffnungszeit\w*|runtime|"
-    r"duration|born|founded|signed|expires?|valid)\b",
+    r"bus|leaves?|alarm|check-?(?:in|out)|pickup|verse|score|chapter|ratio|Abfahrt|Ankunft|Termin|Treffen|Öffnungszeit\w*|"
+    r"runtime|duration|limit|born|founded|signed|expires?|valid)\b",
     re.IGNORECASE,
 )
 TODAY = re.compile(
-    r"\b(?:today|date|day|heute|Datum|Tag|current|now|as of|Stand|asof|dt|on)\b|(?:_date|_on)\b", re.IGNORECASE
+    r"\b(?:today|date|day|heute|Datum|Tag|current|now|as of|Stand|asof|dt)\b|(?:_date|_on)\b|\bit is\W*$", re.IGNORECASE
 )
 EPOCH_NAME = re.compile(
-    r"(?:\b|_)(?:time|timestamp|ts|now|epoch|unix\w*|date|created|generated|sent|Zeit\w*|t)(?:_?[mun]?s)?\b[^\w]{0,6}(?:is\b\W*)?$"
+    r"(?:\b|_)(?:time|timestamp|ts|now|epoch|unix\w*|date|created|generated|sent|Zeit\w*|t)(?:_?[mun]?s)?\b[^\w]{0,6}"
+    r"(?:is\b\W*)?$"
     r"|(?:_at|[Tt]ime|[Aa]t)\b\W{0,6}$|\bat\s+$",
     re.IGNORECASE,
 )
+_NUMBERED = r"(?:[\s_-]*(?:id|no\.?|nr\.?|num(?:ber)?|index|count(?:er)?|nummer))"
+_SIGNED = r"[\s\"'“”]*[:=#(№-]\s*[\"'#“(]?\s*(?:[A-Za-z]{1,6}[-_])?$"
+# Some words announce a count by themselves; the others are verbs, or speak of limits, and need a sign or "number".
 COUNTED = re.compile(
-    r"(?:\b|_)(?:requests?|req|rq|turn|step|iteration|iter|attempt|retry|try|call|run|seq(?:uence)?|counter|count|session|"
-    r"job|batch|event|round|loop|invocation|query|message|msg|interaction|conversation|Anfrage|Versuch|Schritt|Durchlauf|"
-    r"Aufruf|Runde|Sitzung|Zähler)"
-    r"(?:[\s_-]*(?:id|no\.?|nr\.?|num(?:ber)?|index|count(?:er)?|nummer))?"
-    r"(?:\s+(?:is|ist|so far|used|left|remaining|served))?[\s\"'“”]*[:=#(№-]?\s*[\"'#“(]?\s*(?:[A-Za-z]{1,6}[-_])?$",
+    r"(?:\b|_)(?:request|req|rq|turn|iteration|iter|attempt|retry|seq(?:uence)?|counter|session|invocation|interaction|"
+    r"conversation|Anfrage|Versuch|Durchlauf|Aufruf|Sitzung|Zähler)"
+    rf"{_NUMBERED}?(?:\s+(?:is|ist))?(?:[\s\"'“”]*(?:[A-Za-z]{{1,6}}[-_])?$|{_SIGNED})"
+    r"|(?:\b|_)(?:step|call|run|try|round|loop|message|msg|query|event|job|batch|Schritt|Runde)"
+    rf"(?:{_NUMBERED}(?:\s+(?:is|ist))?(?:[\s\"'“”]*$|{_SIGNED})|{_SIGNED})",
     re.IGNORECASE,
+)
+COUNTED_OF = re.compile(r"(?:\b|_)(?:step|call|run|try|round|loop|message|Schritt|Runde)\s+$", re.IGNORECASE)
+OF_MANY = re.compile(r"^\s*(?:/|of|von)\s*\d")
+LIMIT = re.compile(
+    r"\b(?:max\w*|min(?:imum)?|limit\w*|at (?:most|least)|up to|per|allow\w*|every|within|after|timeout)\b",
+    re.IGNORECASE,
+)
+UNIT = re.compile(
+    r"^\s*(?:minutes?|mins?|seconds?|secs?|m?s|hours?|h|days?|weeks?|times|degrees?|[KMG]B|tokens?|words?|sentences?|EUR|USD|"
+    r"Minuten|Sekunden|Stunden|mal|Mal)\b|^\s?[%€$°]",
 )
 SPENT = re.compile(
     r"\b(?:tokens?|steps?|messages?|requests?|calls?|credits?)[\s_]+(?:used|left|remaining|so far|spent)\W{0,4}$",
     re.IGNORECASE,
 )
-COUNTED_AFTER = re.compile(
+SPENT_AFTER = re.compile(
     r"^\s+(?:requests?|calls?|messages?|steps?|turns?|attempts?|tokens?|queries)\s+"
-    r"(?:so far|used|left|remaining|served|made|spent|handled|answered)\b"
-    r"|^\s+(?:attempt|retry|try|turn|request|iteration|Versuch)\b",
+    r"(?:so far|used|left|remaining|served|made|spent|handled|answered)\b",
     re.IGNORECASE,
 )
+ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)|" + "|".join(_ORDINALS.split()), re.IGNORECASE)
+ORDINAL_OF = re.compile(r"^\s+(?:attempt|retry|try|turn|request|iteration|call)\b", re.IGNORECASE)

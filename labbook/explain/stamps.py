@@ -100,25 +100,29 @@ def _bare_uuid(pair: Pair) -> tuple[str, str] | None:
     return ("uuid", "likely") if is_named else None
 
 
-def _timestamp(pair: Pair) -> tuple[str, str]:
+def _timestamp(pair: Pair) -> tuple[str, str] | None:
+    if forms.EVENT.search(pair.before):
+        return None
     same_time = pair.a is not pair.b and pair.a.group("time") == pair.b.group("time")
-    return ("date" if same_time else "clock"), "certain"
+    is_now = forms.NOW.search(pair.before) or forms.TODAY.search(pair.before)
+    return ("date" if same_time else "clock"), "certain" if is_now else "likely"
 
 
 def _time(pair: Pair) -> tuple[str, str] | None:
-    is_now, is_event = forms.NOW.search(pair.before), forms.EVENT.search(pair.before)
-    if is_event:
+    if forms.EVENT.search(pair.before):
         return None
-    if is_now:
+    if forms.NOW.search(pair.before):
         return "clock", "certain"
-    is_exact = pair.a.group("exact") and pair.b.group("exact")
-    return ("clock", "likely") if is_exact else None
+    # Without a word before it only a time with seconds, at the head of its line, is a stamp.
+    has_seconds = all(match.group().count(":") >= 2 for match in (pair.a, pair.b))
+    is_first = not pair.before.rpartition("\n")[2].strip(" [(<|#*-")
+    return ("clock", "likely") if has_seconds and is_first else None
 
 
 def _date(pair: Pair) -> tuple[str, str] | None:
     if forms.EVENT.search(pair.before):
         return None
-    return "date", "certain" if forms.TODAY.search(pair.before) else "likely"
+    return "date", "certain" if forms.TODAY.search(pair.before) else "possible"
 
 
 def _named_date(pair: Pair) -> tuple[str, str] | None:
@@ -135,9 +139,8 @@ def _epoch(pair: Pair) -> tuple[str, str] | None:
 
 
 def _counter(pair: Pair) -> tuple[str, str] | None:
-    is_counted = forms.COUNTED.search(pair.before) or forms.SPENT.search(pair.before)
-    rest = pair.a.string[pair.a.end() : pair.a.end() + 40]
-    if not is_counted and not forms.COUNTED_AFTER.search(rest):
+    rests = [match.string[match.end() : match.end() + 40] for match in (pair.a, pair.b)]
+    if not _is_counted(pair, rests) or forms.LIMIT.search(pair.before) or any(map(forms.UNIT.search, rests)):
         return None
     one, other = _number(pair.a.group()), _number(pair.b.group())
     if one is None or other is None:
@@ -145,6 +148,15 @@ def _counter(pair: Pair) -> tuple[str, str] | None:
     step = abs(one - other)
     is_near = step <= _NEAR_STEPS and step <= max(20, _NEAR_SHARE * max(one, other))
     return ("counter", "likely") if is_near else None
+
+
+def _is_counted(pair: Pair, rests: list[str]) -> bool:
+    if forms.COUNTED.search(pair.before) or forms.SPENT.search(pair.before):
+        return True
+    if forms.COUNTED_OF.search(pair.before) and all(map(forms.OF_MANY.search, rests)):
+        return True
+    is_ordinal = all(forms.ORDINAL.fullmatch(match.group()) for match in (pair.a, pair.b))
+    return all(map(forms.SPENT_AFTER.search, rests)) or (is_ordinal and all(map(forms.ORDINAL_OF.search, rests)))
 
 
 def _number(text: str) -> int | None:

@@ -1,8 +1,9 @@
 """Without a tokenizer: the words of a body in the order in which templates render it.
 
-A word with the blank before it, a run of other signs, a run of blanks: what tokenizers cut a text into before they
-look at their vocabulary, so a token is never longer than such a word, apart from blanks. Positions count these words,
-and no template text is seen. `TOKENS_PER_WORD` says how many real tokens a word was found to be.
+A word with the blank before it, up to three digits, a run of other signs, a run of blanks, one sign of a script without
+blanks: what tokenizers cut a text into before they look at their vocabulary. So the place of a difference is right, and
+its position is one of words. With SmolLM2's tokenizer a word was 1.05 to 1.2 tokens in English prose, Markdown, Python
+and JSON, 1.6 in UUIDs, and 2.5 in German, which that vocabulary hardly knows. The template is not seen.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from labbook.explain.body import Body
 from labbook.explain.rendered import Rendered
 
 UNIT = "word"
-TOKENS_PER_WORD = (0.8, 3.0)
+TOKENS_PER_WORD = (1.0, 2.5)
 
-_WORD = re.compile(r" ?[^\W\d_]+| ?\d{1,3}| ?[^\s\w]+|_+|\s+")
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff"  # kana and Han
+_WORD = re.compile(rf" ?(?:[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d{{1,3}}|[^\s\w]+)|_+|\s+")
 
 
 class WordRenderer:
