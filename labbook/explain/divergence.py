@@ -91,6 +91,8 @@ class Divergence:
     @cached_property
     def movable(self) -> int:
         """Of these, the tokens before the template's last words, which no order of the fields brings forward."""
+        if not self.b.text:
+            return self.equal_after
         end = self._token_at(max((region.end for region in self.regions[1].listed), default=len(self.b.text)))
         return sum(max(0, min(run.b + run.length, end) - run.b) for run in self.runs)
 

@@ -88,8 +88,9 @@ def _unicode_form(rendered: Rendered, known: Regions) -> Iterator[Seen]:
         text = rendered.text[region.start : region.end]
         if not unicodedata.is_normalized("NFC", text):
             at = next((at for at, sign in enumerate(text) if unicodedata.combining(sign)), 0)
-            shown = text[max(0, at - 1) : at + 1]
-            yield Seen("warning", "unicode_form", region.start + at, shown, "the text is not in the form NFC")
+            letter = max(0, at - 1)
+            shown = text[letter : at + 1]
+            yield Seen("warning", "unicode_form", region.start + letter, shown, "the text is not in the form NFC")
 
 
 def _invisible(rendered: Rendered, known: Regions) -> Iterator[Seen]:

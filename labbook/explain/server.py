@@ -101,6 +101,5 @@ def _tokens(told: dict[str, Any]) -> list[int]:
 
 def _cannot(error: LabbookError) -> ServerError:
     return ServerError(
-        f"the server cannot tokenize this body: {error}. Name a local tokenizer with --tokenizer, or leave both out to "
-        "compare words"
+        f"the server cannot tokenize this body: {error} (a local --tokenizer can; without either, words are compared)"
     )

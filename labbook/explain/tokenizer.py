@@ -66,6 +66,8 @@ def load(name: str) -> TokenizerRenderer:
     Raises UsageError when there is none, LabbookError when `transformers` is missing.
     """
     folder = Path(name)
+    if name.startswith(("/", ".", "~")) and not folder.is_dir():
+        raise UsageError(f"there is no folder {name}: name the folder of a model, or a name from the local cache")
     if folder.exists() and not (folder / "tokenizer.json").is_file():
         raise UsageError(f"{name} has no tokenizer.json: name the folder of a model in Hugging Face layout")
     os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")  # else: a line on stderr that PyTorch is absent
