@@ -112,7 +112,8 @@ def _trailing_blanks(rendered: Rendered, known: Regions) -> Iterator[Seen]:
 def _blanks_in_lines(rendered: Rendered, known: Regions) -> Iterator[Seen]:
     """Only a hint: two blanks at the end of a line are a line break in Markdown."""
     for found in re.finditer(r"[ \t]+(?=\r?\n)", rendered.text):
-        if known.covering(found.start()):
+        region = known.covering(found.start())
+        if region and found.end() < region.end:  # at the end of a field it is a warning
             yield Seen("hint", "whitespace", found.start(), found.group(), "a line ends in blanks, which nobody sees")
 
 
