@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 # Shorter runs of equal tokens are chance, or the template between two messages, and no text that could be moved.
 MIN_RUN_TOKENS = 8
-_MAX_CANDIDATES = 32
+_NEAR_PLACES = 16
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ def equal_runs(a: Sequence[Hashable], b: Sequence[Hashable], start: int) -> list
     at, expected = start, start
     while at <= len(b) - MIN_RUN_TOKENS:
         candidates = places.get(tuple(b[at : at + MIN_RUN_TOKENS]), [])
-        # Where a text repeats itself, what goes on from the last run comes first.
-        near = sorted(candidates, key=lambda place: abs(place - expected))[:_MAX_CANDIDATES]
+        # Where a text repeats itself, only places near the end of the last run are tried.
+        middle = bisect_left(candidates, expected)
+        near = candidates[max(0, middle - _NEAR_PLACES) : middle + _NEAR_PLACES]
         run = max((_extended(a, b, place, at, taken) for place in near), key=lambda one: one.length, default=None)
         if run is None or run.length < MIN_RUN_TOKENS:
             at += 1

@@ -14,7 +14,7 @@ from labbook.explain.corpus import stands_before_corpus
 from labbook.explain.divergence import Divergence, is_cut_off
 from labbook.explain.ending import is_other_ending
 from labbook.explain.forms import find_form
-from labbook.explain.hints import hint
+from labbook.explain.hints import doubles_first, hint
 from labbook.explain.seam import history_differs, is_seam
 from labbook.explain.stamps import find_stamp
 
@@ -29,6 +29,7 @@ class Cause:
     why: str = ""
 
 
+_ENDING = "the prompts end differently, and little that is equal follows"
 _HISTORY = "the bodies are equal up to here, the prompts not"
 
 
@@ -46,6 +47,8 @@ def _of_template(divergence: Divergence) -> Cause | None:
     """What shows in tokens and template alone."""
     if is_seam(divergence):
         return Cause("retokenized_seam", "certain", divergence.field, "both texts are equal here, their tokens are not")
+    if doubles_first(divergence):
+        return Cause(UNKNOWN, "certain", divergence.field, hint(divergence))
     if is_cut_off(divergence):
         return Cause(NONE, "certain", divergence.field, "one prompt goes on where the other ends")
     if history_differs(divergence):
@@ -74,7 +77,7 @@ def _of_text(divergence: Divergence, page_tokens: int) -> Cause | None:
     """What the differing field itself shows, on both sides."""
     texts, field = divergence.texts, divergence.field
     if texts is None:
-        return None
+        return Cause(NONE, "certain", field, _ENDING) if is_other_ending(divergence, page_tokens) else None
     if form := find_form(texts):
         return Cause(*form, field)
     heading = _text_before(divergence)
@@ -83,7 +86,7 @@ def _of_text(divergence: Divergence, page_tokens: int) -> Cause | None:
     stamp = find_stamp(texts.a, texts.b, texts.offset)
     is_all = stamp is not None and stamp.rest_a == stamp.rest_b and _rest_is_equal(divergence)
     if not is_all and is_other_ending(divergence, page_tokens):
-        return Cause(NONE, "certain", field, "the prompts end differently, and little that is equal follows")
+        return Cause(NONE, "certain", field, _ENDING)
     if stamp is not None:
         return Cause(stamp.cause, stamp.confidence, field, f"{_short(stamp.a)} against {_short(stamp.b)}")
     if stands_before_corpus(divergence):

@@ -27,6 +27,7 @@ _ANNOUNCED = re.compile(
 _BEFORE_NAME = re.compile(
     rf"\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|{_USER})\s+$", re.IGNORECASE
 )
+_ASKED = re.compile(r"\b(?:question|query|frage)\b\W*(?:is\W*)?$", re.IGNORECASE)
 _NAME_OF_USER = re.compile(rf"\b{_USER}\b[^.\n]*(?:\n[^.\n]*)?\bname[\"']?\W{{0,4}}$", re.IGNORECASE)
 # For one body alone: a name must follow, since "User:" also opens the turns of an example.
 USER_NAMED = re.compile(
@@ -47,7 +48,7 @@ def stands_before_corpus(divergence: Divergence) -> bool:
         return True
     # A question in the middle of a text that is shared on both sides may just as well be part of that text.
     has_corpus = divergence.equal_in_field >= max(_CORPUS_TOKENS, divergence.position)
-    return has_corpus and _is_question(texts)
+    return has_corpus and _is_question(texts, divergence)
 
 
 def is_cut_history(divergence: Divergence) -> bool:
@@ -62,6 +63,9 @@ def is_cut_history(divergence: Divergence) -> bool:
 def _is_about_user(texts: Texts) -> bool:
     begin = _word_start(texts)
     before = texts.a[max(0, begin - _LOOK_BACK_CHARS) : begin]
+    is_asked = any(_line(text, texts.offset).rstrip().endswith("?") for text in (texts.a, texts.b))
+    if is_asked and not _ASKED.search(before):
+        return False  # "User: Where is the gate?" opens a turn of an example
     if _ANNOUNCED.search(before) or _NAME_OF_USER.search(before):
         return True
     if _BEFORE_NAME.search(before) and texts.a[begin : begin + 1].isupper() and texts.b[begin : begin + 1].isupper():
@@ -69,9 +73,11 @@ def _is_about_user(texts: Texts) -> bool:
     return all(_covers(_EMAIL, text, texts.offset) for text in (texts.a, texts.b))
 
 
-def _is_question(texts: Texts) -> bool:
+def _is_question(texts: Texts, divergence: Divergence) -> bool:
+    """Called a question by a label, or in a user's own message ended by a question mark."""
     lines = [_line(text, texts.offset) for text in (texts.a, texts.b)]
-    return all(_QUESTION.match(line) or line.rstrip(" \"'”*_").endswith("?") for line in lines)
+    is_users = divergence.b.body.role(divergence.region.message if divergence.region else None) in (None, "user")
+    return all(_QUESTION.match(line) or (is_users and line.rstrip(" \"'”*_").endswith("?")) for line in lines)
 
 
 def _word_start(texts: Texts) -> int:

@@ -11,13 +11,14 @@ from labbook.explain.corpus import is_cut_history
 from labbook.explain.divergence import Divergence, Texts
 from labbook.explain.rendered import Token
 
+_COMPARED = 8  # tokens from the start
 _QUOTES = dict(zip("“”„‟‘’‚‛–—…", "\"\"\"\"''''--.", strict=True))
 
 
 def hint(divergence: Divergence) -> str:
     """A clause about the place, or nothing."""
     a, b = divergence.a, divergence.b
-    if divergence.position <= 1 and _doubles_first(a.tokens) != _doubles_first(b.tokens):
+    if doubles_first(divergence):
         return "one prompt begins with the same token twice: a doubled beginning-of-sequence token"
     if is_cut_history(divergence):
         return "messages are missing here: a history that was cut"
@@ -30,8 +31,14 @@ def hint(divergence: Divergence) -> str:
     return ""
 
 
-def _doubles_first(tokens: Sequence[Token]) -> bool:
-    return len(tokens) > 1 and tokens[0] == tokens[1]
+def doubles_first(divergence: Divergence) -> bool:
+    """One prompt begins with a token twice that the other has once."""
+    a, b = divergence.a, divergence.b
+    return a.unit == "token" and (_is_shifted(a.tokens, b.tokens) or _is_shifted(b.tokens, a.tokens))
+
+
+def _is_shifted(doubled: Sequence[Token], tokens: Sequence[Token]) -> bool:
+    return len(doubled) > 2 and doubled[0] == doubled[1] and doubled[1:_COMPARED] == tokens[: _COMPARED - 1]
 
 
 def _of_text(texts: Texts) -> str:

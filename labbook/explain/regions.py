@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from labbook.explain.body import Body, Leaf
+from labbook.explain.body import Body
 from labbook.explain.json_place import path_at, value_at
 from labbook.explain.rendered import Rendered
 
@@ -82,7 +82,7 @@ def _message_regions(body: Body, text: str) -> Iterator[Region]:
         leaves = [leaf for leaf in body.leaves if leaf.message == index and leaf.text.strip()]
         begin = cursor
         for leaf in leaves:
-            place = _announced(text, body, leaf, begin) or _find(text, leaf.text, begin)
+            place = _announced(text, body.role(index) or "", leaf.text, begin) or _find(text, leaf.text, begin)
             if place is None:
                 continue
             yield Region(*place, leaf.path, index)
@@ -90,18 +90,13 @@ def _message_regions(body: Body, text: str) -> Iterator[Region]:
             begin = place[1] if ".content[" in leaf.path else begin
 
 
-def _announced(text: str, body: Body, leaf: Leaf, begin: int) -> tuple[int, int] | None:
+def _announced(text: str, role: str, wanted: str, begin: int) -> tuple[int, int] | None:
     """Where the text stands close behind its role: a short text also occurs by chance."""
-    role = body.role(leaf.message) or ""
-    at = text.find(role, begin) if role else -1
-    while at >= 0:
-        after = at + len(role)
-        place = _find(text, leaf.text, after)
-        if place is None:
-            return None
-        if place[0] - after <= _ROLE_GAP_CHARS:
+    place = _find(text, wanted, begin)
+    while place is not None:
+        if role and role in text[max(begin, place[0] - len(role) - _ROLE_GAP_CHARS) : place[0]]:
             return place
-        at = text.find(role, after)
+        place = _find(text, wanted, place[0] + 1)
     return None
 
 

@@ -44,14 +44,20 @@ class TokenizerRenderer:
         if body.prompt_ids is not None:
             return body.prompt_ids
         if not body.is_chat:
-            return self._tokenizer.encode(body.prompt_text, bool(body.value.get("add_special_tokens", True)))
+            return self._encode(body.prompt_text, bool(body.value.get("add_special_tokens", True)))
         messages = [_template_message(message) for message in body.messages]
         is_open = bool(body.value.get("add_generation_prompt", True))
         try:
             text = self._tokenizer.render_chat(messages, body.tools or None, is_open, **body.template_arguments)
         except Exception as error:  # a template is a program of the model's, and fails with errors of every type
             raise LabbookError(f"the chat template refuses this body: {error}") from None
-        return self._tokenizer.encode(text, False)  # the template writes BOS itself
+        return self._encode(text, False)  # the template writes BOS itself
+
+    def _encode(self, text: str, add_special_tokens: bool) -> list[int]:
+        try:
+            return self._tokenizer.encode(text, add_special_tokens)
+        except (TypeError, ValueError) as error:  # JSON can spell half a character
+            raise LabbookError(f"the tokenizer cannot encode this body: {error}") from None
 
     def _decode(self, ids: Sequence[int]) -> str:
         try:

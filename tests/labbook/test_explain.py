@@ -164,7 +164,7 @@ def test_a_prefix_below_one_page_is_not_called_no_prefix(shared, said, reusable)
     prefix = list(range(1000, 1000 + shared))
     explanation = explain_ids([*prefix, 1, 2, 3], [*prefix, 4, 5, 6])
     assert (explanation.sharing, explanation.reusable_tokens) == (said, reusable)
-    assert (explanation.position, explanation.cause) == (shared, UNKNOWN)
+    assert (explanation.position, explanation.cause) == (shared, NONE)
 
 
 def test_equal_prompts_reuse_all_pages_but_the_one_of_the_last_token() -> None:

@@ -58,7 +58,7 @@ def test_json_is_one_object_with_everything(write, capsys) -> None:
 
 
 def test_a_file_of_bodies_is_explained_one_by_one_and_summed_up(write, capsys) -> None:
-    other = chat(f"It is 10:32:41. {TEXT * 3}", "Who signs?")
+    other = chat(f"It is 10:32:41. {(TEXT * 3).strip()}", "Who signs?")
     path = write("all.jsonl", MORNING, LATER, {"body": other}, MORNING)
     assert main(["explain", path]) == 0
     lines = capsys.readouterr().out.splitlines()

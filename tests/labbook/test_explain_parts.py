@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labbook.errors import UsageError
@@ -17,6 +17,8 @@ from labbook.explain.json_place import first_difference, path_at
 from labbook.explain.regions import regions
 from labbook.explain.words import WordRenderer
 
+# Time is not what these tests are about, and a busy machine must not fail them.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60, derandomize=True)
 TOKENS = st.lists(st.integers(0, 3), max_size=60)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab {}[]",:\\é', max_size=4),
@@ -28,6 +30,7 @@ JSON = st.recursive(
 TEXT = "The keeper closes the gallery, fills the second oil tank and writes the height of the water into the log."
 
 
+@UNHURRIED
 @given(TOKENS, TOKENS)
 def test_the_shared_length_is_what_counting_one_by_one_gives(a, b) -> None:
     count = 0
@@ -36,6 +39,7 @@ def test_the_shared_length_is_what_counting_one_by_one_gives(a, b) -> None:
     assert shared_length(a, b) == count
 
 
+@UNHURRIED
 @given(TOKENS, TOKENS)
 def test_equal_runs_are_equal_and_count_no_token_twice(a, b) -> None:
     start = shared_length(a, b)
@@ -50,6 +54,7 @@ def test_equal_runs_are_equal_and_count_no_token_twice(a, b) -> None:
         assert max(Counter(places).values(), default=0) <= 1
 
 
+@UNHURRIED
 @given(TOKENS, st.integers(1, 5))
 def test_a_prompt_never_reuses_its_last_token(tokens, page_tokens) -> None:
     spared = reusable(len(tokens), len(tokens), page_tokens)
@@ -62,6 +67,7 @@ def test_two_blocks_that_changed_places_are_both_lost() -> None:
     assert [(run.a, run.b, run.length) for run in runs] == [(11, 1, 12), (1, 13, 10)]
 
 
+@UNHURRIED
 @given(JSON)
 def test_the_path_at_every_offset_leads_to_what_is_written_there(value) -> None:
     text = json.dumps(value, ensure_ascii=False)
@@ -80,6 +86,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
+@UNHURRIED
 @given(JSON, JSON)
 def test_no_difference_is_found_exactly_where_both_are_written_alike(a, b) -> None:
     assert (first_difference(a, b) is None) == (json.dumps(a) == json.dumps(b))
