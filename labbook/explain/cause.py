@@ -15,7 +15,7 @@ from labbook.explain.divergence import Divergence, is_cut_off
 from labbook.explain.ending import is_other_ending
 from labbook.explain.forms import find_form
 from labbook.explain.hints import doubles_first, hint
-from labbook.explain.seam import history_differs, is_seam
+from labbook.explain.seam import find_seam, history_differs
 from labbook.explain.stamps import find_stamp
 
 
@@ -30,6 +30,7 @@ class Cause:
 
 
 _ENDING = "the prompts end differently, and little that is equal follows"
+_SEAM = "both texts are equal here, their tokens are not"
 _HISTORY = "the bodies are equal up to here, the prompts not"
 
 
@@ -45,8 +46,8 @@ def find_cause(divergence: Divergence, page_tokens: int) -> Cause:
 
 def _of_template(divergence: Divergence) -> Cause | None:
     """What shows in tokens and template alone."""
-    if is_seam(divergence):
-        return Cause("retokenized_seam", "certain", divergence.field, "both texts are equal here, their tokens are not")
+    if confidence := find_seam(divergence):
+        return Cause("retokenized_seam", confidence, divergence.field, _SEAM)
     if doubles_first(divergence):
         return Cause(UNKNOWN, "certain", divergence.field, hint(divergence))
     if is_cut_off(divergence):
@@ -63,6 +64,9 @@ def _of_order(divergence: Divergence) -> Cause | None:
     region = divergence.region
     if divergence.field.startswith(("tools", "template text before tools")) or (region is None and a.tools != b.tools):
         found = orders.of_tools(a, b)
+        # A template may sort the keys: then their order in the body is not what differs here.
+        if found and divergence.field.startswith("tools") and not divergence.field.startswith(found[2] or ""):
+            found = None
     if not found and region and region.message is not None:
         found = orders.of_messages(a, b) or orders.of_parts(a, b, region.message)
     if not found and divergence.texts:
@@ -81,11 +85,13 @@ def _of_text(divergence: Divergence, page_tokens: int) -> Cause | None:
     if form := find_form(texts):
         return Cause(*form, field)
     heading = _text_before(divergence)
-    if blocks := orders.of_blocks(texts, heading):
+    is_ending = is_other_ending(divergence, page_tokens)
+    blocks = orders.of_blocks(texts, heading)
+    if blocks and not (is_ending and blocks[0] == "list_order"):  # a question, too, may list things
         return Cause(blocks[0], blocks[1], field)
     stamp = find_stamp(texts.a, texts.b, texts.offset)
     is_all = stamp is not None and stamp.rest_a == stamp.rest_b and _rest_is_equal(divergence)
-    if not is_all and is_other_ending(divergence, page_tokens):
+    if not is_all and is_ending:
         return Cause(NONE, "certain", field, _ENDING)
     if stamp is not None:
         return Cause(stamp.cause, stamp.confidence, field, f"{_short(stamp.a)} against {_short(stamp.b)}")

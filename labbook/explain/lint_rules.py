@@ -18,6 +18,7 @@ from labbook.explain.stamps import stamps_in
 # head of its message: what documents say is not inserted by a program.
 _BEHIND_CHARS = 240
 _HEAD_CHARS = 400
+_FIRST_CHARS, _BEFORE_CHARS = 24, 48
 
 _ANNOUNCES = {
     "clock": r"\b(?:now|current|time|clock|timestamp|generated|sent|it is|it's|as of|Uhrzeit|jetzt|es ist|"
@@ -57,16 +58,23 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def _stamps(rendered: Rendered, known: Regions) -> Iterator[Seen]:
-    text = rendered.text
-    for cause, start, stamp in stamps_in(text):
-        region = known.covering(start)
-        head = region.start if region else start
-        before = text[max(head, start - 48) : start] if region else text[max(0, start - 48) : start]
-        is_announced = re.search(_ANNOUNCES[cause], before, re.IGNORECASE) and not EVENT.search(before)
-        # Near the head of a text, a time of day with its date needs no announcement.
-        is_first = cause in ("clock", "uuid") and start - head < 24
-        if start - head < _HEAD_CHARS and (is_announced or is_first) and _much_behind(rendered, known, start):
-            yield Seen("warning", cause, start, stamp, f"{stamp!r} changes, and what stands behind it is lost")
+    for begin, end in _heads(rendered, known):
+        head = rendered.text[begin:end]
+        for cause, at, stamp in stamps_in(head):
+            before = head[max(0, at - _BEFORE_CHARS) : at]
+            is_announced = re.search(_ANNOUNCES[cause], before, re.IGNORECASE) and not EVENT.search(before)
+            is_first = cause in ("clock", "uuid") and at < _FIRST_CHARS  # needs no announcement
+            if (is_announced or is_first) and _much_behind(rendered, known, begin + at):
+                yield Seen("warning", cause, begin + at, stamp, f"{stamp!r} changes, and what stands behind it is lost")
+
+
+def _heads(rendered: Rendered, known: Regions) -> Iterator[tuple[int, int]]:
+    """The first characters of every field, and the template's text between the fields, which may hold a date, too."""
+    at = 0
+    for region in known.listed:
+        yield at, region.start
+        yield region.start, min(region.end, region.start + _HEAD_CHARS)
+        at = region.end
 
 
 def _user_first(rendered: Rendered, known: Regions) -> Iterator[Seen]:

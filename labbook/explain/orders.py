@@ -11,7 +11,7 @@ from labbook.explain.body import Body
 from labbook.explain.divergence import Texts
 from labbook.explain.json_place import first_difference, value_at
 
-Found = tuple[str, str, str | None]  # cause, confidence, a path that is more exact than the place of the token
+Found = tuple[str, str, str | None]  # cause, confidence, and a path when the place of the token is no good name
 
 _MAX_OPENINGS = 200
 _PASSAGE_WORDS = 8

@@ -9,8 +9,17 @@ from labbook.explain.rendered import Rendered
 _BOUNDARIES = 12  # tokens after the difference in which both splits must meet again
 
 
+def find_seam(divergence: Divergence) -> str | None:
+    """How sure it is that the same text stands here in other tokens; None when it does not."""
+    if not is_seam(divergence):
+        return None
+    is_typed = not divergence.a.body.is_chat and not _has_ids(divergence)
+    # A text prompt that grows within a word may have been continued by a person as well.
+    return "possible" if is_typed else "certain"
+
+
 def is_seam(divergence: Divergence) -> bool:
-    """The same text in other tokens: where one text ends and the other goes on, or where ids stand against text."""
+    """Where one text ends and the other goes on, or where ids stand against text."""
     a, b, position = divergence.a, divergence.b, divergence.position
     if not a.text or not b.text or position == min(len(a.tokens), len(b.tokens)):
         return False
@@ -18,9 +27,13 @@ def is_seam(divergence: Divergence) -> bool:
         return False
     if divergence.offset == min(len(a.text), len(b.text)):
         return True
-    if a.body.prompt_ids is None and b.body.prompt_ids is None:
+    if not _has_ids(divergence):
         return False  # one tokenizer cuts equal texts alike
     return bool(_ends(a, position, divergence.offset) & _ends(b, position, divergence.offset))
+
+
+def _has_ids(divergence: Divergence) -> bool:
+    return any(side.body.prompt_ids is not None for side in (divergence.a, divergence.b))
 
 
 def _ends(side: Rendered, position: int, offset: int) -> set[int]:

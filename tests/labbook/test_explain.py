@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pytest
@@ -141,6 +142,35 @@ def test_a_template_that_drops_old_reasoning_is_told_at_the_reasoning(tokenizers
     explanation = explain({"messages": turns}, {"messages": [*turns, *more]}, tokenizers.labbook("tiny", template))
     assert explanation.cause == "template_history"
     assert "<think>" in explanation.a.after and "gate" in explanation.b.after
+
+
+def test_where_the_template_sorts_keys_their_order_in_the_body_is_no_cause(tokenizers) -> None:
+    (pair,) = (pair for pair in pairs("causes") if pair["cause"] == "key_order")
+    a, b = copy.deepcopy(pair["a"]), copy.deepcopy(pair["b"])
+    assert explain(a, b, _Sorting(tokenizers.engine("tiny"))).position is None
+    b["tools"][2]["function"]["description"] = "Another description."
+    explanation = explain(a, b, _Sorting(tokenizers.engine("tiny")))
+    assert (explanation.cause, explanation.field) == (UNKNOWN, "tools[2].function.description")
+
+
+class _Sorting:
+    """The template of a server that writes keys in sorted order."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self.encode, self.decode = tokenizer.encode, tokenizer.decode
+
+    def render_chat(self, messages: Any, tools: Any = None, *more: Any, **named: Any) -> str:
+        return "".join(json.dumps(tool, sort_keys=True) for tool in tools) + str(messages[0]["content"])
+
+
+def test_a_text_that_grows_within_a_word_is_a_seam_and_within_blanks_is_none(tokenizers) -> None:
+    text = "The lighthouse keeper writes one page a day. The keep"
+    renderer = tokenizers.labbook("tiny")
+    seam = explain({"prompt": text}, {"prompt": text + "er looks for the page."}, renderer)
+    assert (seam.cause, seam.confidence) == ("retokenized_seam", "possible")
+    assert seam.a.token_text + seam.a.after != seam.b.token_text and seam.position < seam.a.prompt_tokens
+    assert explain({"prompt": text + "er"}, {"prompt": text + "er looks for the page."}, renderer).cause == NONE
 
 
 def test_a_doubled_beginning_of_sequence_is_seen(tokenizers) -> None:

@@ -221,6 +221,14 @@ def test_a_question_before_the_document_is_told_and_a_line_of_the_document_is_no
     assert explain(*faq).cause == "unknown"
 
 
+def test_a_list_in_the_question_at_the_end_is_a_question() -> None:
+    asked = [
+        chat(f"Be brief. {TEXT}", f"Which is larger: {numbers}?")
+        for numbers in ("three, four or five", "four, three or five")
+    ]
+    assert explain(*asked).cause == "none"
+
+
 def test_ids_against_text_need_a_tokenizer() -> None:
     with pytest.raises(UsageError, match="--tokenizer or --base-url"):
         explain({"prompt": [1, 2, 3]}, {"prompt": "Where do dogs stay?"})
