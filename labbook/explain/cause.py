@@ -67,6 +67,8 @@ def _of_order(divergence: Divergence) -> Cause | None:
         # A template may sort the keys: then their order in the body is not what differs here.
         if found and divergence.field.startswith("tools") and not divergence.field.startswith(found[2] or ""):
             found = None
+    if not found and region is None:
+        found = orders.of_documents(a, b)
     if not found and region and region.message is not None:
         found = orders.of_messages(a, b) or orders.of_parts(a, b, region.message)
     if not found and divergence.texts:

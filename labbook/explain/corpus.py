@@ -9,23 +9,27 @@ from labbook.explain.divergence import Divergence, Texts
 # Less equal text behind the difference is no corpus.
 _CORPUS_TOKENS = 32
 _LOOK_BACK_CHARS = 120
+_WISH_WORDS, _SAME_CHARS = 3, 80
 
 _USER = (
-    r"(?:user|customer|client|member|employee|patient|tenant|caller|visitor|account|Kund(?:e|in)|Nutzer(?:in)?|"
-    r"Benutzer(?:in)?)"
+    r"(?:user|customer|client|member|employee|patient|tenant|caller|visitor|guest|student|learner|player|"
+    r"passenger|account|Kund(?:e|in)|Nutzer(?:in)?|Benutzer(?:in)?|Mitglied|Mitarbeiter(?:in)?)"
 )
 _ATTRIBUTE = (
     r"(?:[\s_.-]*(?:id|name|profile|e-?mail|tier|plan|role|preferences|info|information|data|context|details|record|"
     r"location|department|language|question|query))*"
 )
+_SAID = r"(?:\s*[:=,(–-]\W{0,3}|(?:\W{1,3}(?:is|are|named|called|ist|heißt)){1,2}\W{1,3})"
 _ANNOUNCED = re.compile(
-    rf"\b{_USER}(?:['’]s)?{_ATTRIBUTE}[\"']?(?:\s*[:=,(–-]\W{{0,3}}|(?:\W{{1,3}}(?:is|are|named|called|ist|heißt)){{1,2}}\W{{1,3}})$"
+    rf"\b{_USER}(?:['’]s)?{_ATTRIBUTE}[\"']?{_SAID}$"
+    r"|(?:^|\n)\W{0,4}(?:(?:full|first|last)[ _])?name\s*[:=]\s*$"
     r"|\b(?:my name is|ich heiße|asked by|on behalf of|signed in as|logged in as)\W{1,3}$",
     re.IGNORECASE,
 )
 # "You are helping" is followed by a name, or by the kind of people that a prompt is written for.
 _BEFORE_NAME = re.compile(
-    rf"\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|{_USER})\s+$", re.IGNORECASE
+    rf"\b(?:talking to|speaking (?:to|with)|chatting with|helping|assisting|answering|I am|I['’]m|ich bin|{_USER})\s+$",
+    re.IGNORECASE,
 )
 _ASKED = re.compile(r"\b(?:question|query|frage)\b\W*(?:is\W*)?$", re.IGNORECASE)
 _NAME_OF_USER = re.compile(rf"\b{_USER}\b[^.\n]*(?:\n[^.\n]*)?\bname[\"']?\W{{0,4}}$", re.IGNORECASE)
@@ -48,7 +52,7 @@ def stands_before_corpus(divergence: Divergence) -> bool:
         return True
     # A question in the middle of a text that is shared on both sides may just as well be part of that text.
     has_corpus = divergence.equal_in_field >= max(_CORPUS_TOKENS, divergence.position)
-    return has_corpus and _is_question(texts, divergence)
+    return has_corpus and (_is_question(texts, divergence) or _is_other_wish(texts, divergence))
 
 
 def is_cut_history(divergence: Divergence) -> bool:
@@ -76,8 +80,23 @@ def _is_about_user(texts: Texts) -> bool:
 def _is_question(texts: Texts, divergence: Divergence) -> bool:
     """Called a question by a label, or in a user's own message ended by a question mark."""
     lines = [_line(text, texts.offset) for text in (texts.a, texts.b)]
-    is_users = divergence.b.body.role(divergence.region.message if divergence.region else None) in (None, "user")
+    is_users = _role(divergence) in (None, "user")
     return all(_QUESTION.match(line) or (is_users and line.rstrip(" \"'”*_").endswith("?")) for line in lines)
+
+
+def _is_other_wish(texts: Texts, divergence: Divergence) -> bool:
+    """A user's message begins with a paragraph of its own, and goes on with the same text on both sides."""
+    wishes = [text.partition("\n\n") for text in (texts.a, texts.b)]
+    (one, _, rest), (other, _, same) = wishes
+    is_first = texts.offset < min(len(one), len(other)) and rest[:_SAME_CHARS] == same[:_SAME_CHARS] != ""
+    is_sentence = min(len(one.split()), len(other.split())) >= _WISH_WORDS and 2 * texts.offset < min(
+        len(one), len(other)
+    )
+    return is_first and is_sentence and _role(divergence) == "user"
+
+
+def _role(divergence: Divergence) -> str | None:
+    return divergence.b.body.role(divergence.region.message if divergence.region else None)
 
 
 def _word_start(texts: Texts) -> int:

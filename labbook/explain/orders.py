@@ -39,6 +39,16 @@ def of_tools(a: Body, b: Body) -> Found | None:
     return found.kind, "certain", f"tools{found.path}"
 
 
+def of_documents(a: Body, b: Body) -> Found | None:
+    """The passages that some servers take beside the messages."""
+    found = first_difference(*(body.template_arguments.get("documents") for body in (a, b)))
+    return (
+        ("reranked_passages", "certain", "documents")
+        if found and (found.kind, found.path) == ("list_order", "")
+        else None
+    )
+
+
 def of_messages(a: Body, b: Body) -> Found | None:
     """The same messages in another order."""
     found = first_difference(a.messages, b.messages)

@@ -23,10 +23,8 @@ def is_seam(divergence: Divergence) -> bool:
     a, b, position = divergence.a, divergence.b, divergence.position
     if not a.text or not b.text or position == min(len(a.tokens), len(b.tokens)):
         return False
-    if a.unit != "token":
-        return False
     if divergence.offset == min(len(a.text), len(b.text)):
-        return True
+        return True  # the last token of the shorter text reaches over its end in the longer one
     if not _has_ids(divergence):
         return False  # one tokenizer cuts equal texts alike
     return bool(_ends(a, position, divergence.offset) & _ends(b, position, divergence.offset))

@@ -97,8 +97,8 @@ NUMBER_WORD = re.compile(
 
 # Words that say what a time, a date or a number is for. They stand close before it.
 NOW = re.compile(
-    r"(?:\b(?:now|clock|timestamp|ts|generated|as of|rendered|sent|updated|refreshed|it is|it's|"
-    r"Uhrzeit|jetzt|es ist|Stand|aktuelle Zeit)\b"
+    r"(?:\b(?:now|clock|timestamp|ts|generated|as of|rendered|sent|received|asked|created|requested|"
+    r"updated|refreshed|it is|it's|Uhrzeit|jetzt|es ist|Stand|aktuelle Zeit)\b"
     r"|(?:^|[\n\"'<\[({|,;.]\s*|\b(?:current|local|server|system|utc|request|present|the|actual|day|date)"
     r"[\s_-]*(?:and )?)time\b"
     r"|_(?:at|time|ts)\b|datetime\b)"
@@ -128,12 +128,12 @@ COUNTED = re.compile(
     r"(?:\b|_)(?:request|req|rq|turn|iteration|iter|attempt|retry|seq(?:uence)?|counter|session|invocation|interaction|"
     r"conversation|Anfrage|Versuch|Durchlauf|Aufruf|Sitzung|Zähler)"
     rf"{_NUMBERED}?(?:\s+(?:is|ist))?(?:[\s\"'“”]*(?:[A-Za-z]{{1,6}}[-_])?$|{_SIGNED})"
-    r"|(?:\b|_)(?:step|call|run|try|round|loop|message|msg|query|event|job|batch|Schritt|Runde)"
+    r"|(?:\b|_)(?:step|call|run|try|round|loop|message|msg|query|event|job|batch|ticket|case|visit|Schritt|Runde)"
     rf"(?:{_NUMBERED}(?:\s+(?:is|ist))?(?:[\s\"'“”]*$|{_SIGNED})|{_SIGNED})",
     re.IGNORECASE,
 )
 COUNTED_OF = re.compile(r"(?:\b|_)(?:step|call|run|try|round|loop|message|Schritt|Runde)\s+$", re.IGNORECASE)
-OF_MANY = re.compile(r"^\s*(?:/|of|von)\s*\d")
+OF_MANY = re.compile(r"^\s*(?:(?:/|of|von)\s*\d|(?:of|in) (?:this|the) (?:conversation|session|chat|run)\b)")
 LIMIT = re.compile(
     r"\b(?:max\w*|min(?:imum)?|limit\w*|at (?:most|least)|up to|per|allow\w*|every|within|after|timeout)\b",
     re.IGNORECASE,
@@ -147,7 +147,7 @@ SPENT = re.compile(
     re.IGNORECASE,
 )
 SPENT_AFTER = re.compile(
-    r"^\s+(?:requests?|calls?|messages?|steps?|turns?|attempts?|tokens?|queries)\s+"
+    r"^\s+(?:requests?|calls?|messages?|steps?|turns?|attempts?|tokens?|queries|questions?|answers?)\s+"
     r"(?:so far|used|left|remaining|served|made|spent|handled|answered)\b",
     re.IGNORECASE,
 )

@@ -101,7 +101,9 @@ def _bare_uuid(pair: Pair) -> tuple[str, str] | None:
 
 
 def _timestamp(pair: Pair) -> tuple[str, str] | None:
-    if forms.EVENT.search(pair.before):
+    # A train leaves at a minute; what has seconds was written by a clock.
+    has_seconds = all(match.group("time").count(":") >= 2 for match in (pair.a, pair.b))
+    if forms.EVENT.search(pair.before) and not has_seconds:
         return None
     same_time = pair.a is not pair.b and pair.a.group("time") == pair.b.group("time")
     is_now = forms.NOW.search(pair.before) or forms.TODAY.search(pair.before)

@@ -169,6 +169,10 @@ def chat(system: str, user: object = "Where do dogs stay?") -> dict:
         ("You are helping Alice Moreau.", "You are helping Bernd Okafor.", "user_before_corpus"),
         ("Signed in as alice@example.org", "Signed in as bernd@example.org", "user_before_corpus"),
         ("Der Nutzer heißt Alice.", "Der Nutzer heißt Bernd.", "user_before_corpus"),
+        ("I am Tom and I run a bakery.", "I am Ana and I sing.", "user_before_corpus"),
+        ("Name: Tom Berg", "Name: Ana Lind", "user_before_corpus"),
+        ("User: How do I climb?", "User: Where is the gate?", "unknown"),
+        ("I am happy to help.", "I am glad to help.", "unknown"),
         ("You are helping customers.", "You are helping engineers.", "unknown"),
         ("The user speaks.", "The user writes.", "unknown"),
         ("Assistant name: Nova", "Assistant name: Juno", "unknown"),
@@ -227,6 +231,24 @@ def test_a_list_in_the_question_at_the_end_is_a_question() -> None:
         for numbers in ("three, four or five", "four, three or five")
     ]
     assert explain(*asked).cause == "none"
+
+
+def test_a_wish_before_the_document_is_told_and_one_other_word_in_it_is_not() -> None:
+    document = "\n\n" + "\n".join(PASSAGES)
+    wishes = [
+        chat("Answer.", wish + document) for wish in ("Summarize it in one line.", "List every rule about ferries.")
+    ]
+    assert explain(*wishes).cause == "user_before_corpus"
+    words = [
+        chat("Answer.", f"Translate the following text to {language}:{document}") for language in ("Danish", "Latin")
+    ]
+    assert explain(*words).cause == "unknown"
+
+
+def test_documents_beside_the_messages_are_passages() -> None:
+    documents = [{"text": passage} for passage in PASSAGES]
+    a, b = ({**chat("Answer."), "documents": listed} for listed in (documents, documents[::-1]))
+    assert (explain(a, b).cause, explain(a, b).field) == ("reranked_passages", "documents")
 
 
 def test_ids_against_text_need_a_tokenizer() -> None:

@@ -35,6 +35,8 @@ CLOCKS = [
     ("11/29/2026, 10:32:07 AM", "11/29/2026, 10:32:41 AM"),
     ("Current time: 09:59:58", "Current time: 10:00:03"),
     ("<time>10:32</time>", "<time>10:33</time>"),
+    ("Request received at 10:32:07.", "Request received at 10:32:09."),
+    ("Session opened 2026-11-29 10:32:07", "Session opened 2026-11-29 10:35:01"),
     ('generated_at: "2026-11-29T10:32Z"', 'generated_at: "2026-11-29T10:33Z"'),
 ]
 DATES = [
@@ -70,6 +72,8 @@ COUNTERS = [
     ("Step 3/25", "Step 4/25"),
     ("Anfrage Nr. 17", "Anfrage Nr. 18"),
     ("Message no. 5", "Message no. 6"),
+    ("Message 17 of this conversation.", "Message 18 of this conversation."),
+    ("You have answered 41 questions so far.", "You have answered 42 questions so far."),
     ("tokens left: 10233", "tokens left: 9961"),
     ("Session ID: 10041", "Session ID: 10042"),
 ]
