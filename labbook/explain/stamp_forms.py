@@ -73,7 +73,7 @@ BASIC_TIMESTAMP = re.compile(
 ONLY_DATE = re.compile(rf"{_EDGE}{DATE}")
 ONLY_TIME = re.compile(rf"{_EDGE}{TIME}")
 COMPACT_DATE = re.compile(r"(?<![\w.])20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\w)")
-SHORT_DATE = re.compile(rf"(?<![\w.]){_DAY}\.\s?{_MONTH_NUMBER}\.(?:\s?\d\d)?(?![\d.])")
+SHORT_DATE = re.compile(rf"(?<![\w./])(?:{_DAY}\.\s?{_MONTH_NUMBER}\.(?:\s?\d\d)?|\d{{1,2}}/\d{{1,2}}/\d\d)(?![\d./])")
 WEEKDAY = re.compile(rf"(?<!\w){_WEEKDAY}")
 EPOCH = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\.\d{1,9}|\d{3}(?:\.\d{1,6})?|\d{6}|\d{9})?(?![\w])")
 UUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])")
@@ -102,7 +102,7 @@ NOW = re.compile(
     r"|(?:^|[\n\"'<\[({|,;.]\s*|\b(?:current|local|server|system|utc|request|present|the|actual|day|date)"
     r"[\s_-]*(?:and )?)time\b"
     r"|_(?:at|time|ts)\b|datetime\b)"
-    r"(?:\s+(?:is|now|on|at|um|es|ist|utc|local|stamp|in \w+))*\W{0,8}$"
+    r"(?:\s+(?:is|reads|says|shows|now|on|at|um|es|ist|utc|local|stamp|in \w+))*\W{0,8}$"
     r"|\bcurrent(?:ly)?\b\W+(?:\w+\W+){0,3}$",
     re.IGNORECASE,
 )
@@ -113,7 +113,8 @@ EVENT = re.compile(
     re.IGNORECASE,
 )
 TODAY = re.compile(
-    r"\b(?:today|date|day|heute|Datum|Tag|current|now|as of|Stand|asof|dt)\b|(?:_date|_on)\b|\bit is\W*$", re.IGNORECASE
+    r"\b(?:today|date|day|week|heute|Datum|Tag|current|now|as of|Stand|asof|dt)\b|(?:_date|_on)\b|\bit(?: is|['’]s)\W*$",
+    re.IGNORECASE,
 )
 EPOCH_NAME = re.compile(
     r"(?:\b|_)(?:time|timestamp|ts|now|epoch|unix\w*|date|created|generated|sent|Zeit\w*|t)(?:_?[mun]?s)?\b[^\w]{0,6}"

@@ -117,14 +117,21 @@ def _time(pair: Pair) -> tuple[str, str] | None:
         return "clock", "certain"
     # Without a word before it only a time with seconds, at the head of its line, is a stamp.
     has_seconds = all(match.group().count(":") >= 2 for match in (pair.a, pair.b))
-    is_first = not pair.before.rpartition("\n")[2].strip(" [(<|#*-")
-    return ("clock", "likely") if has_seconds and is_first else None
+    return ("clock", "likely") if has_seconds and _is_first(pair) else None
+
+
+def _is_first(pair: Pair) -> bool:
+    return not pair.before.rpartition("\n")[2].strip(" [(<|#*-")
 
 
 def _date(pair: Pair) -> tuple[str, str] | None:
     if forms.EVENT.search(pair.before):
         return None
-    return "date", "certain" if forms.TODAY.search(pair.before) else "possible"
+    if forms.TODAY.search(pair.before):
+        return "date", "certain"
+    # Documents are full of dates: without a word before it only a whole date at the head of its line is a stamp.
+    is_whole = all(re.search(r"\d{4}|^[^\W\d]+,", match.group()) for match in (pair.a, pair.b))
+    return ("date", "likely") if is_whole and _is_first(pair) else None
 
 
 def _named_date(pair: Pair) -> tuple[str, str] | None:

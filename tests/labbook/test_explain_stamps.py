@@ -46,6 +46,7 @@ DATES = [
     ("Date: Sun, 29 Nov 2026", "Date: Mon, 30 Nov 2026"),
     ("Heute ist Sonntag, der 29. November 2026.", "Heute ist Montag, der 30. November 2026."),
     ("Datum: 29.11.26", "Datum: 30.11.26"),
+    ("Today's date: 11/29/26", "Today's date: 11/30/26"),
     ("Today is Sunday.", "Today is Monday."),
     ("Today is the 29th of November.", "Today is the 30th of November."),
     ("Today is the twenty-ninth of November", "Today is the thirtieth of November"),
@@ -107,6 +108,9 @@ NOTHING = [
     ("Run 3 tests", "Run 4 tests"),
     ("Session 88213745", "Session 10422981"),
     ("Answer in two sentences.", "Answer in three sentences."),
+    ("On 1 May 1886 nothing moved.", "On 4 May 1886 nothing moved."),
+    ("May 5 people enter?", "May 6 people enter?"),
+    ("Invoice of 12 March 2026", "Invoice of 14 March 2026"),
     ("March on.", "April on."),
     ("temperature=0.7", "temperature=0.8"),
 ]
