@@ -113,7 +113,7 @@ EVENT = re.compile(
     re.IGNORECASE,
 )
 TODAY = re.compile(
-    r"\b(?:today|date|day|week|heute|Datum|Tag|current|now|as of|Stand|asof|dt)\b|(?:_date|_on)\b|\bit(?: is|['’]s)\W*$",
+    r"\b(?:today|date|day|week|heute|Datum|Tag|current|now|as of|Stand|dt)\b|(?:_date|_on)\b|\bit(?: is|['’]s)\W*$",
     re.IGNORECASE,
 )
 EPOCH_NAME = re.compile(
