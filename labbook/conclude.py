@@ -1,68 +1,132 @@
-"""What a run says: the three signals, whether it was contaminated, and the verdict."""
+"""What a run says: the three signals of a phase, whether the run was contaminated, and the verdict."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from labbook import signals, verdict
-from labbook.run import Run, queried_tokens
-from labbook.signals import Signal
+from labbook.answer import Answer
+from labbook.grouped_run import Run
+from labbook.run import queried_tokens
+from labbook.signals import CounterDelta, Signal
 from labbook.verdict import Verdict
 
 _HOW_TO_ASK = "(vLLM: --enable-prompt-tokens-details; SGLang: --enable-cache-report)"
 
 
 def conclude(run: Run) -> tuple[dict[str, Signal], Verdict]:
-    """The three signals of a run, and the verdict from them."""
-    told = {"clock": _clock(run), "cached_tokens": _cached_tokens(run), "counters": _counters(run)}
+    """The three signals of the phase that the experiment judges, and the verdict from them."""
+    experiment = run.experiment
+    told = signals_of(run, experiment.judged, experiment.without)
+    found = _decide(run, told)
+    if experiment.needs is None or found.word == "contaminated":
+        return told, found
+    needed = _decide(run, signals_of(run, experiment.needs, experiment.without))
+    if needed.word == "reused":
+        return told, found
+    nothing = f"nothing to tell: the {experiment.needs} requests were not seen to reuse anything ({needed.reason})"
+    return told, Verdict("inconclusive", nothing)
+
+
+def signals_of(run: Run, judged: str, without: Sequence[str]) -> dict[str, Signal]:
+    """Clock, cached tokens and counters of one phase, against those that reuse nothing but the template's head."""
+    return {
+        "clock": _clock(run, judged, without),
+        "cached_tokens": _cached_tokens(run, judged),
+        "counters": _counters(run, judged),
+    }
+
+
+def is_settled(run: Run) -> bool:
+    """True when no further group is needed: the clock and the server's counts say the same, or the clock has told from
+    several groups, or no number of groups could help it."""
+    told, found = conclude(run)
+    if found.word == "contaminated":
+        return True
+    needed = run.experiment.needs
+    if needed and not _is_settled(run, signals_of(run, needed, run.experiment.without)):
+        return False
+    return _is_settled(run, told)
+
+
+def _is_settled(run: Run, told: dict[str, Signal]) -> bool:
+    clock = told["clock"]
+    if clock.supports is None:
+        return not clock.details.get("more_groups_may_tell", False)
+    counts = {told[name].supports for name in ("cached_tokens", "counters")} - {None}
+    return counts == {clock.supports} or len(run.nonces) > 1
+
+
+def _decide(run: Run, told: dict[str, Signal]) -> Verdict:
     too_short = verdict.below_one_page(
         run.shared_tokens, run.watch.page_tokens, is_estimate=run.shared_tokens_source.startswith("estimated")
     )
     contamination = _contamination(run, is_clock_reused=told["clock"].supports == "reused")
-    return told, verdict.decide(told, contamination=contamination, too_short=too_short)
+    return verdict.decide(told, contamination=contamination, too_short=too_short)
 
 
-def _clock(run: Run) -> Signal:
-    times = run.times
-    share = None
-    if run.shared_tokens is not None and run.cold.prompt_tokens:
-        share = run.shared_tokens / run.cold.prompt_tokens
-    return signals.clock(times.cold_s, times.warm_s, times.control_s, timed=times.timed, shared_share=share)
-
-
-def _cached_tokens(run: Run) -> Signal:
-    missing = next((answer.why["cached_tokens"] for answer in run.warm if "cached_tokens" in answer.why), "")
-    if missing.startswith("usage holds"):
-        missing = f"{missing} {_HOW_TO_ASK}"
-    control = run.control.cached_tokens if run.control else None
-    return signals.cached_tokens(
-        run.cold.cached_tokens,
-        [answer.cached_tokens for answer in run.warm],
-        control,
-        prompt_tokens=run.cold.prompt_tokens,
-        missing_why=missing,
+def _clock(run: Run, judged: str, without: Sequence[str]) -> Signal:
+    return signals.clock(
+        run.timed_groups(judged, without),
+        timed=run.timed,
+        judged=judged,
+        shared_share=run.shared_share,
+        confidence=run.repeats.confidence,
+        seed=run.plan.seed,
     )
 
 
-def _counters(run: Run) -> Signal:
-    cold, warm = run.watch.delta("cold"), run.watch.delta("warm")
-    if cold is None or warm is None:
-        return signals.absent("tokens", run.watch.why)
-    return signals.counters(cold, warm, run.watch.delta("control"), num_warm=len(run.warm), missing_why=run.watch.why)
+def _cached_tokens(run: Run, judged: str) -> Signal:
+    answers, changed = run.answers(judged), run.experiment.changed
+    missing = next((answer.why["cached_tokens"] for answer in answers if "cached_tokens" in answer.why), "")
+    if missing.startswith("usage holds"):
+        missing = f"{missing} {_HOW_TO_ASK}"
+    return signals.cached_tokens(
+        _most(run.answers("cold")),
+        [answer.cached_tokens for answer in answers],
+        None if judged == changed else _most(run.answers(changed)),
+        prompt_tokens=run.cold.prompt_tokens,
+        missing_why=missing,
+        phase=judged,
+        by_timings=[answer.timings_cached_tokens for answer in answers],
+    )
+
+
+def _counters(run: Run, judged: str) -> Signal:
+    changed = run.experiment.changed
+    cold, asked = run.watch.delta("cold"), run.watch.delta(judged)
+    if cold is None or asked is None:
+        return signals.absent("tokens", run.watch.why or f"the counters were not read around the {judged} requests")
+    return signals.counters(
+        cold,
+        asked,
+        None if judged == changed else run.watch.delta(changed),
+        num_warm=len(run.answers(judged)),
+        num_cold=len(run.answers("cold")),
+        num_control=len(run.answers(changed)),
+        missing_why=run.watch.why,
+        phase=judged,
+    )
 
 
 def _contamination(run: Run, *, is_clock_reused: bool) -> str | None:
     if run.watch.has_restarted():
         return "the server restarted during the measurement"
-    control = run.control.cached_tokens if run.control else None
-    cold_delta, control_delta = run.watch.delta("cold"), run.watch.delta("control")
+    changed = run.experiment.changed
+    cold, control = _most(run.answers("cold")), _most(run.answers(changed))
     return (
         verdict.contamination_by_traffic(run.watch.steps(), queried_tokens(list(run.sent)), len(run.sent))
-        or verdict.contamination_by_tokens(run.cold.cached_tokens, control, run.cold.cached_source or "usage")
-        or verdict.contamination_by_tokens(
-            cold_delta.hits if cold_delta else None, control_delta.hits if control_delta else None, "counters"
-        )
-        or (
-            None
-            if is_clock_reused
-            else verdict.contamination_everywhere(run.cold.cached_tokens, control, run.cold.prompt_tokens)
-        )
+        or verdict.contamination_by_tokens(cold, control, run.cold.cached_source or "usage")
+        or verdict.contamination_by_tokens(_hits_each(run, "cold"), _hits_each(run, changed), "counters")
+        or (None if is_clock_reused else verdict.contamination_everywhere(cold, control, run.cold.prompt_tokens))
     )
+
+
+def _most(answers: Sequence[Answer]) -> int | None:
+    return max((answer.cached_tokens for answer in answers if answer.cached_tokens is not None), default=None)
+
+
+def _hits_each(run: Run, phase: str) -> float | None:
+    delta: CounterDelta | None = run.watch.delta(phase)
+    count = len(run.answers(phase))
+    return None if delta is None or delta.hits is None or not count else delta.hits / count

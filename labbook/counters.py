@@ -37,6 +37,11 @@ class CounterWatch:
         return self._readings[0].page_tokens if self._readings else None
 
     @property
+    def config(self) -> dict[str, str]:
+        """The labels of `cache_config_info`; empty where the page has none."""
+        return dict(self._readings[0].config) if self._readings else {}
+
+    @property
     def names(self) -> dict[str, str]:
         return dict(self._readings[0].names) if self._readings else {}
 

@@ -44,6 +44,7 @@ class Reading:
 
     `names` says which counters were used, `why` why a number is None, `rejected_lines` which lines were not readable
     (counted from 1), `page_tokens` and `started_at_s` (Unix time) what the page tells besides, None when it does not.
+    `config` holds the labels of `cache_config_info`.
     """
 
     hits: int | float | None
@@ -55,6 +56,7 @@ class Reading:
     page_tokens: int | None = None
     started_at_s: float | None = None
     rejected_lines: tuple[int, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 def names_for(prefix: str) -> CounterNames:
@@ -75,6 +77,7 @@ def read(text: str, prefix: str | None = None, model: str | None = None) -> Read
         "page_tokens": _page_tokens(samples),
         "started_at_s": _started_at(samples),
         "rejected_lines": tuple(rejected),
+        "config": _config(samples, model),
     }
     if prefix is None:
         return Reading(None, None, why="the page holds no prefix cache counter that is known here", **page)
@@ -160,6 +163,12 @@ def _sum(first: _Total, second: _Total) -> _Total:
 def _in_order(prefix: str, kind: str) -> tuple[str, ...]:
     current, deprecated = f"{prefix}:prefix_cache_{kind}", f"{prefix}:gpu_prefix_cache_{kind}"
     return (current + "_total", current, deprecated + "_total", deprecated)
+
+
+def _config(samples: list[Sample], model: str | None) -> Mapping[str, str]:
+    found = [sample for sample in samples if sample.name.endswith(":cache_config_info")]
+    own = [sample for sample in found if sample.model == model] or found
+    return own[0].labels if own else {}
 
 
 def _page_tokens(samples: list[Sample]) -> int | None:
