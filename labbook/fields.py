@@ -45,6 +45,7 @@ def run_record(
         "requests": requests(run.sent),
         "questions": run.plan.questions,
         "groups": len(run.nonces),
+        "competitors": len(run.nonces[0].competing),
         "repeat_rule": run.repeats.rule,
         "nonce": run.nonces[0].cold,
         "control_nonce": run.nonces[0].control,

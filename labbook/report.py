@@ -10,6 +10,7 @@ from typing import Any
 
 from labbook.burst_report import burst_text, is_burst
 from labbook.conditions import closing_lines, opening_lines
+from labbook.growth_report import growth_lines_of_text, is_growth
 from labbook.output import printable
 from labbook.record import Record
 from labbook.signals import UNSTEADY_ABOVE
@@ -37,15 +38,16 @@ _NEEDED = {
 
 
 def can_tell(record: Record) -> bool:
-    """True for a cold and warm record and for a burst; people may write others into their notebook."""
-    return is_burst(record) or record.keys() >= _NEEDED
+    """True for the records of all experiments; people may write others into their notebook."""
+    return is_burst(record) or is_growth(record) or record.keys() >= _NEEDED
 
 
 def as_text(record: Record) -> str:
     """The whole report of a record. Fields that are missing are left out, or said to be."""
     if is_burst(record):
         return "\n".join(map(printable, burst_text(record).split("\n")))
-    lines = [*_conditions(record), "", *_times(record), "", *_signals(record), "", *_verdict(record)]
+    body = growth_lines_of_text(record) if is_growth(record) else [*_conditions(record), "", *_times(record)]
+    lines = [*body, "", *_signals(record), "", *_verdict(record)]
     return "\n".join(map(printable, lines))
 
 
