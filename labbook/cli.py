@@ -10,6 +10,7 @@ from pathlib import Path
 
 from labbook.book import Labbook, Reading, default_name
 from labbook.errors import LabbookError, UsageError
+from labbook.on_off_cli import add_command as add_on_off
 from labbook.output import printable, show_everything
 from labbook.places import file_argument
 from labbook.record import Record, from_line, now_iso
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     plot.add_argument("numbers", nargs="*", default=["-1"], metavar="number", help=_NUMBER_HELP)
     plot.add_argument("--out", type=Path, metavar="FILE", help="a .png file (its record's number in labbook-figures)")
     plot.set_defaults(run=_plot)
+    add_on_off(commands, shared)
     return parser
 
 

@@ -63,14 +63,15 @@ def _conditions(record: Record) -> list[str]:
     sent = ", ".join(f"{count} {phase}" for phase, count in counts.items())
     lines.append(f"  requests   1 warm-up (discarded, {_ms(record['warm_up_s'])}), {sent}; {record['failed']} failed")
     if record.get("groups", 1) > 1:
-        lines.append(f"  groups     {record['groups']}: {record['repeat_rule']}")
+        rule = f"{record['groups']}: {record['repeat_rule']}"
+        lines += textwrap.wrap(rule, _WIDTH, initial_indent="  groups     ", subsequent_indent=" " * 13)
     return lines + closing_lines(record)
 
 
 def _times(record: Record) -> list[str]:
-    lines = [f"  {'request':<26}{record['timed']:>26}{'prompt tokens':>16}{'cached tokens':>16}"]
+    lines = [f"  {'request':<28}{record['timed']:>34}{'prompt tokens':>16}{'cached tokens':>16}"]
     rows = _rows(record) if record.get("groups", 1) == 1 else _rows_of_phases(record)
-    lines += [f"  {name:<26}{seconds:>26}{prompt:>16}{cached:>16}" for name, seconds, prompt, cached in rows]
+    lines += [f"  {name:<28}{seconds:>34}{prompt:>16}{cached:>16}" for name, seconds, prompt, cached in rows]
     warm, interval = record["warm_s"], record.get("warm_over_cold_interval")
     within = "" if interval is None else f" ({interval['low']:.3f} to {interval['high']:.3f})"
     colds = sum(request["phase"] == "cold" and request["error"] is None for request in record["requests"])
@@ -133,12 +134,12 @@ def _against_control(record: Record) -> list[str]:
 
 
 def _signals(record: Record) -> list[str]:
-    lines = [f"  {'signal':<15}{'value':>22}  {'supports':<14}why"]
+    lines = [f"  {'signal':<15}{'value':>30}  {'supports':<14}why"]
     for name, signal in record["signals"].items():
         value = "absent" if signal["value"] is None else f"{_number(signal['value'])} {signal['unit']}"
         supports = signal["supports"] or ("nothing" if signal["value"] is None else "cannot tell")
-        head = f"  {name.replace('_', ' '):<15}{value:>22}  {supports:<14}"
-        lines += textwrap.wrap(signal["why"], _WIDTH + 15, initial_indent=head, subsequent_indent=" " * len(head))
+        head = f"  {name.replace('_', ' '):<15}{value:>30}  {supports:<14}"
+        lines += textwrap.wrap(signal["why"], _WIDTH + 23, initial_indent=head, subsequent_indent=" " * len(head))
     return lines
 
 
