@@ -77,14 +77,14 @@ def _clock(run: Run, judged: str, without: Sequence[str]) -> Signal:
 
 
 def _cached_tokens(run: Run, judged: str) -> Signal:
-    answers, changed = run.answers(judged), run.experiment.changed
+    answers = run.answers(judged)
     missing = next((answer.why["cached_tokens"] for answer in answers if "cached_tokens" in answer.why), "")
     if missing.startswith("usage holds"):
         missing = f"{missing} {_HOW_TO_ASK}"
     return signals.cached_tokens(
         _most(run.answers("cold")),
         [answer.cached_tokens for answer in answers],
-        None if judged == changed else _most(run.answers(changed)),
+        _most(run.answers(_head_phase(run))),
         prompt_tokens=run.cold.prompt_tokens,
         missing_why=missing,
         phase=judged,
@@ -93,17 +93,17 @@ def _cached_tokens(run: Run, judged: str) -> Signal:
 
 
 def _counters(run: Run, judged: str) -> Signal:
-    changed = run.experiment.changed
+    head_phase = _head_phase(run)
     cold, asked = run.watch.delta("cold"), run.watch.delta(judged)
     if cold is None or asked is None:
         return signals.absent("tokens", run.watch.why or f"the counters were not read around the {judged} requests")
     return signals.counters(
         cold,
         asked,
-        None if judged == changed else run.watch.delta(changed),
+        run.watch.delta(head_phase),
         num_warm=len(run.answers(judged)),
         num_cold=len(run.answers("cold")),
-        num_control=len(run.answers(changed)),
+        num_control=len(run.answers(head_phase)),
         missing_why=run.watch.why,
         phase=judged,
     )
@@ -120,6 +120,12 @@ def _contamination(run: Run, *, is_clock_reused: bool) -> str | None:
         or verdict.contamination_by_tokens(_hits_each(run, "cold"), _hits_each(run, changed), "counters")
         or (None if is_clock_reused else verdict.contamination_everywhere(cold, control, run.cold.prompt_tokens))
     )
+
+
+def _head_phase(run: Run) -> str:
+    """The phase whose reuse is the template's head. A changed prefix shows it, unless it is what is to be judged."""
+    experiment = run.experiment
+    return "cold" if experiment.judged == experiment.changed else experiment.changed
 
 
 def _most(answers: Sequence[Answer]) -> int | None:

@@ -35,7 +35,8 @@ class Repeats:
     def rule(self) -> str:
         """What was decided before the first request, in words."""
         if self.is_fixed:
-            return f"{self.looks[0]} groups, decided beforehand; one look at {self.confidence:.0%} confidence"
+            groups = "1 group" if self.looks[0] == 1 else f"{self.looks[0]} groups"
+            return f"{groups}, decided beforehand; one look at {self.confidence:.0%} confidence"
         looks = ", ".join(map(str, self.looks[:-1]))
         return (
             f"groups are added until the verdict is settled, looked at after {looks} or {self.looks[-1]}; each look "
