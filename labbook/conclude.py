@@ -9,6 +9,7 @@ from labbook.answer import Answer
 from labbook.grouped_run import Run
 from labbook.run import queried_tokens
 from labbook.signals import CounterDelta, Signal
+from labbook.statistics import LEAST_GROUPS
 from labbook.verdict import Verdict
 
 _HOW_TO_ASK = "(vLLM: --enable-prompt-tokens-details; SGLang: --enable-cache-report)"
@@ -38,8 +39,7 @@ def signals_of(run: Run, judged: str, without: Sequence[str]) -> dict[str, Signa
 
 
 def is_settled(run: Run) -> bool:
-    """True when no further group is needed: the clock and the server's counts say the same, or the clock has told from
-    several groups, or no number of groups could help it."""
+    """True when no further group is needed, for what is judged and for what that needs. See repeats.py."""
     told, found = conclude(run)
     if found.word == "contaminated":
         return True
@@ -50,11 +50,21 @@ def is_settled(run: Run) -> bool:
 
 
 def _is_settled(run: Run, told: dict[str, Signal]) -> bool:
-    clock = told["clock"]
-    if clock.supports is None:
-        return not clock.details.get("more_groups_may_tell", False)
+    clock, has_groups = told["clock"], len(run.nonces) >= LEAST_GROUPS
     counts = {told[name].supports for name in ("cached_tokens", "counters")} - {None}
-    return counts == {clock.supports} or len(run.nonces) > 1
+    if clock.supports is not None:
+        return has_groups or counts == {clock.supports}
+    if not clock.details.get("more_groups_may_tell", False):
+        return True
+    return has_groups and len(counts) == 1  # the counts tell; the clock had its chance to contradict them
+
+
+def needs_short_requests(run: Run) -> bool:
+    """True when the clock is about to say that nothing was reused, and nobody knows yet what a short prompt takes."""
+    if run.answers("short"):
+        return False
+    phases = [phase for phase in (run.experiment.judged, run.experiment.needs) if phase]
+    return any(_clock(run, phase, run.experiment.without).supports == "not_reused" for phase in phases)
 
 
 def _decide(run: Run, told: dict[str, Signal]) -> Verdict:
@@ -71,6 +81,7 @@ def _clock(run: Run, judged: str, without: Sequence[str]) -> Signal:
         timed=run.timed,
         judged=judged,
         shared_share=run.shared_share,
+        short_s=run.seconds("short"),
         confidence=run.repeats.confidence,
         seed=run.plan.seed,
     )

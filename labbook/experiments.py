@@ -5,6 +5,7 @@ warm       the same nonce and text, and another question (in `repeat` the same b
 control    a changed prefix before the same text: what it reuses is the template's head
 competing  a fresh nonce and the same text, to fill the cache with something else
 again      the first prefix once more, after the competitors
+short      a fresh nonce and a few words: what a request takes when there is hardly anything to compute
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from labbook import prompts
 from labbook.errors import UsageError
 from labbook.prompts import Message
 from labbook.run import Plan
+
+NUM_SHORT = 5
+SHORT_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,16 @@ def _eviction_steps(plan: Plan, nonces: Nonces, group: int) -> list[Step]:
         Step("warm", _asking(plan, nonces.cold, 1)),
         *competing,
         Step("again", _asking(plan, nonces.cold, 2)),
+    ]
+
+
+def short_steps(plan: Plan) -> list[Step]:
+    """Sent where times are equal: only if these are faster, equal times mean that everything was computed."""
+    text = " ".join(plan.shared_text.split()[:SHORT_WORDS])
+    nonces = prompts.fresh_nonces(NUM_SHORT)
+    return [
+        Step("short", prompts.conversation(nonce, text, prompts.question(number, plan.seed)))
+        for number, nonce in enumerate(nonces)
     ]
 
 

@@ -91,7 +91,7 @@ def clock_signal(growth: Growth, per: str) -> Signal:
     if ratio is None:
         doubt = f"{said}: the cold time does not surely grow with the prompt, use a longer prefix"
         return Signal(warm.value / cold.value if cold.value else None, UNIT, None, doubt)
-    why = f"{said}; ratio {ratio.value:.3f}, {ratio.low:.3f} to {ratio.high:.3f} at {ratio.confidence:.0%}"
+    why = f"{said}; ratio {ratio.value:.3f}, {ratio.low:.3f} to {ratio.high:.3f} {ratio.held}"
     details = {"interval": ratio.as_dict()}
     if ratio.high < RATIO_BOUND:
         return Signal(ratio.value, UNIT, "reused", why, details)

@@ -7,17 +7,17 @@ another text of the same shape: it pays for loading, compiling and connecting, a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labbook import prompts
 from labbook.answer import Answer
 from labbook.client import Client
-from labbook.conclude import conclude, is_settled
+from labbook.conclude import conclude, is_settled, needs_short_requests
 from labbook.counters import CounterWatch
 from labbook.errors import ServerError, UsageError
-from labbook.experiments import COLD_WARM, Experiment, Nonces, experiment_named
+from labbook.experiments import COLD_WARM, Experiment, Nonces, Step, experiment_named, short_steps
 from labbook.fields import run_record
 from labbook.grouped_run import Run
 from labbook.identity import server_facts
@@ -114,6 +114,9 @@ class _Observer:
                 self._send_group(watch, self.experiment.nonces(self.plan) if self.nonces else first)
             shared = shared or self._shared_tokens()
             run = self._run(repeats, warm_up_answer, nonce, watch, shared)
+            if needs_short_requests(run):
+                self._send_steps(watch, short_steps(self.plan))
+                run = self._run(repeats, warm_up_answer, nonce, watch, shared)
             if repeats.is_fixed or is_settled(run):
                 break
         return run
@@ -132,19 +135,22 @@ class _Observer:
     def _send_group(self, watch: CounterWatch, nonces: Nonces) -> None:
         self.nonces.append(nonces)
         group = len(self.nonces)
+        self._send_steps(watch, self.experiment.steps(self.plan, nonces, group))
+        self._refuse_a_group_without_judged_answers(group)
+
+    def _send_steps(self, watch: CounterWatch, steps: Sequence[Step]) -> None:
         is_cold = True
-        for step in self.experiment.steps(self.plan, nonces, group):
+        for step in steps:
             if not is_cold and step.phase in ("warm", "again"):
                 continue  # without its cold request none of them would be warm
-            sent = send(self.client, self.model, step.phase, step.messages, group)
+            sent = send(self.client, self.model, step.phase, step.messages, len(self.nonces))
             watch.step(step.phase, queried_tokens([sent]))
             self.progress(step.phase)
             self.sent.append(sent)
             if step.phase == "cold":
                 is_cold = sent.answer is not None
-                if group == 1:
+                if len(self.nonces) == 1:
                     must(sent)
-        self._refuse_a_group_without_judged_answers(group)
 
     def _refuse_a_group_without_judged_answers(self, group: int) -> None:
         """Only the control of a pair may be missing: what is judged, or needed for it, must be there once."""

@@ -14,7 +14,7 @@ from labbook.book import Labbook
 from labbook.errors import LabbookError, UsageError
 from labbook.record import RECORD_VERSION, Record, now_iso
 from labbook.signals import RATIO_BOUND
-from labbook.statistics import INTERVAL_METHOD, Interval, TimedGroup, bootstrap
+from labbook.statistics import INTERVAL_METHOD, LEAST_GROUPS, Interval, TimedGroup, bootstrap
 from labbook.verdict import Verdict
 
 EXPERIMENT = "on_off"
@@ -90,15 +90,20 @@ def effect_interval(on: Record, off: Record) -> Interval | None:
     sides = [[group.ratios() for group in timed_groups(record)] for record in (on, off)]
     if not all(sides):
         return None
-
-    def statistic(drawn: list[list[list[float]]]) -> float:
-        one, other = (median([ratio for group in side for ratio in group]) for side in drawn)
-        return one / other
+    value = _quotient(sides)
+    if min(map(len, sides)) < LEAST_GROUPS:
+        ratios, others = ([ratio for group in side for ratio in group] for side in sides)
+        return Interval(value, min(ratios) / max(others), max(ratios) / min(others), None, 0, 0)
 
     def draw(generator: random.Random) -> float:
-        return statistic([_redrawn(side, generator) for side in sides])
+        return _quotient([generator.choices(side, k=len(side)) for side in sides])
 
-    return bootstrap(draw, statistic(sides), seed=int(on.get("seed") or 0))
+    return bootstrap(draw, value, seed=int(on.get("seed") or 0))
+
+
+def _quotient(sides: list[list[list[float]]]) -> float:
+    one, other = (median([ratio for group in side for ratio in group]) for side in sides)
+    return one / other
 
 
 def timed_groups(record: Record) -> list[TimedGroup]:
@@ -115,12 +120,6 @@ def timed_groups(record: Record) -> list[TimedGroup]:
     return groups
 
 
-def _redrawn(groups: list[list[float]], generator: random.Random) -> list[list[float]]:
-    if len(groups) == 1:
-        return [generator.choices(groups[0], k=len(groups[0]))]
-    return generator.choices(groups, k=len(groups))
-
-
 def _verdict(on: Record, off: Record, effect: Interval | None) -> Verdict:
     sides = (("on", on), ("off", off))
     for name, record in sides:
@@ -128,7 +127,7 @@ def _verdict(on: Record, off: Record, effect: Interval | None) -> Verdict:
             return Verdict("contaminated", f"the side {name} is contaminated: {record['verdict_reason']}")
     told = "; ".join(f"{name}: {record['verdict']}" for name, record in sides)
     if effect is not None:
-        told += f"; on over off {effect.value:.3f} ({effect.low:.3f} to {effect.high:.3f} at {effect.confidence:.0%})"
+        told += f"; on over off {effect.value:.3f} ({effect.low:.3f} to {effect.high:.3f} {effect.held})"
     words = (on["verdict"], off["verdict"])
     if words == ("reused", "not_reused"):
         if effect is None or effect.high < RATIO_BOUND:

@@ -4,9 +4,17 @@ Times are noisy, so the clock needs several groups, and more of them where the m
 measurement several times, and stopping at the first look that pleases, would make wrong verdicts likelier than an
 interval says. So there are few looks, planned beforehand, and each one's interval is wide enough for all of them
 together: with k looks at 1 - 0.05/k, all k intervals hold at the same time with at least 95 % (Bonferroni's
-inequality). Stopping for time looks at no result, and costs nothing of that.
+inequality). A wrong verdict needs more than an interval that is wrong: the bounds of the verdict lie far from no effect
+and from full reuse. Stopping for time looks at no result, and costs nothing of that.
 
-The look after a single group ends a measurement only when the server's own counts are there and agree with the clock.
+The look after one group asks for more than any confidence: each of its ratios must be on the same side. Before the
+clock says that nothing was reused, a few short prompts show how much of the time is spent on the prompt at all.
+
+A measurement ends at a look
+
+- after one group, when the server's own counts are there and agree with the clock;
+- after three or more, when the clock has told, or when the counts have and the clock cannot;
+- at any, when it is contaminated, or when no number of groups could help: prompts that are too short for a clock.
 """
 
 from __future__ import annotations

@@ -55,12 +55,14 @@ def clock(
     timed: str = "time to first token",
     judged: str = "warm",
     shared_share: float | None = None,
+    short_s: Sequence[float] = (),
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> Signal:
     """Compare judged times with those of requests that cannot reuse, group by group.
 
-    `shared_share` is the part of the prompt that could be reused: where it is small, equal times say nothing.
+    `shared_share` is the part of the prompt that could be reused: where it is small, equal times say nothing. Nor do
+    they where `short_s`, the times of short prompts, are about as long: then the time is not spent on the prompt.
     `details["more_groups_may_tell"]` is True where only the noise keeps the clock from telling.
     """
     unit = f"{judged} / without reuse"
@@ -69,25 +71,26 @@ def clock(
     interval = ratio_interval(groups, confidence, seed)
     without_s = median([seconds for group in groups for seconds in group.without_s])
     judged_s = median([seconds for group in groups for seconds in group.judged_s])
-    supports, doubt, more_may_tell = _clock_tells(interval, judged_s, without_s, shared_share)
+    supports, doubt, more_may_tell = _clock_tells(interval, judged_s, without_s, shared_share, short_s)
     details = {
         "timed": timed,
         "yardstick_s": without_s,
         f"{judged}_p50_s": judged_s,
+        "short_p50_s": median(short_s) if short_s else None,
         "interval": interval.as_dict(),
         "groups": len(groups),
         "more_groups_may_tell": more_may_tell,
     }
     why = (
         f"{timed} {_ms(judged_s)} {judged} against {_ms(without_s)} without reuse (medians); ratio "
-        f"{interval.value:.3f}, {interval.low:.3f} to {interval.high:.3f} at {interval.confidence:.0%} from "
+        f"{interval.value:.3f}, {interval.low:.3f} to {interval.high:.3f} {interval.held} from "
         f"{len(groups)} group{'s' if len(groups) > 1 else ''}"
     )
     return Signal(interval.value, unit, supports, why + doubt, details)
 
 
 def _clock_tells(
-    interval: Interval, judged_s: float, without_s: float, shared_share: float | None
+    interval: Interval, judged_s: float, without_s: float, shared_share: float | None, short_s: Sequence[float]
 ) -> tuple[Support | None, str, bool]:
     """What times support, the doubt that keeps them from it, and whether more groups could remove it."""
     if interval.high < RATIO_BOUND:
@@ -98,6 +101,8 @@ def _clock_tells(
         return None, ": too short for a clock to tell, use a longer prefix", False
     if shared_share is not None and shared_share < MIN_SHARED_SHARE:
         return None, f": only {shared_share:.0%} of the prompt is shared, use a longer prefix", False
+    if short_s and median(short_s) > RATIO_BOUND * without_s:
+        return None, f": a prompt of a few words takes {_ms(median(short_s))}, too, use a longer prefix", False
     if interval.low > RATIO_BOUND and interval.high > SOME_IS_SAVED_BELOW:
         return "not_reused", "", False
     if interval.low > RATIO_BOUND:

@@ -17,27 +17,36 @@ from typing import Any, TypeVar
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
-INTERVAL_METHOD = "median of ratios within groups; percentile bootstrap of whole groups (of requests, if there is one)"
+LEAST_GROUPS = 3
+INTERVAL_METHOD = "median of ratios within groups; percentile bootstrap of groups, below 3 of them least and largest"
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the limits that hold it with `confidence`. The unit is that of the value."""
+    """A value and the limits that hold it with `confidence`. The unit is that of the value.
+
+    `confidence` None: the limits are the least and the largest of too few values.
+    """
 
     value: float
     low: float
     high: float
-    confidence: float
+    confidence: float | None
     resamples: int
     seed: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.confidence < 1:
+        if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(f"confidence is {self.confidence}: a share between 0 and 1 is needed")
         if not self.low <= self.high:
             raise ValueError(f"the interval reaches from {self.low} to {self.high}: low comes first")
+
+    @property
+    def held(self) -> str:
+        """How sure the limits are, in words."""
+        return "least and largest" if self.confidence is None else f"at {self.confidence:.0%}"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON values, rounded to what a clock can mean."""
@@ -61,23 +70,27 @@ class TimedGroup:
 
 
 def ratio_interval(groups: Sequence[TimedGroup], confidence: float = CONFIDENCE, seed: int = 0) -> Interval:
-    """The median over all ratios within groups. With a single group its requests are drawn, else whole groups.
+    """The median over all ratios within groups, with its interval.
 
-    Raises ValueError when there is no group.
+    Fewer than three groups are too few to draw from: then the interval reaches from the least to the largest ratio, and
+    has no confidence. Raises ValueError when there is no group.
     """
     if not groups:
         raise ValueError("there is no group of times")
-    if len(groups) == 1:
-        return bootstrap(
-            lambda generator: _ratio([_redrawn(groups[0], generator)]), _ratio(groups), confidence, seed=seed
-        )
     ratios = [group.ratios() for group in groups]
+    if len(groups) < LEAST_GROUPS:
+        return whole_range([ratio for group in ratios for ratio in group])
     return bootstrap(
         lambda generator: _median_of(generator.choices(ratios, k=len(ratios))),
         _median_of(ratios),
         confidence,
         seed=seed,
     )
+
+
+def whole_range(values: Sequence[float]) -> Interval:
+    """The median between the least and the largest value: what can be said of too few."""
+    return Interval(median(values), min(values), max(values), None, 0, 0)
 
 
 def bootstrap(
@@ -96,16 +109,8 @@ def bootstrap(
     return Interval(value, low, high, confidence, resamples, seed)
 
 
-def _ratio(groups: Sequence[TimedGroup]) -> float:
-    return _median_of([group.ratios() for group in groups])
-
-
 def _median_of(ratios: Sequence[Sequence[float]]) -> float:
     return median([ratio for group in ratios for ratio in group])
-
-
-def _redrawn(group: TimedGroup, generator: random.Random) -> TimedGroup:
-    return TimedGroup(again(group.judged_s, generator), again(group.without_s, generator))
 
 
 def again(values: Sequence[T], generator: random.Random) -> tuple[T, ...]:

@@ -53,6 +53,7 @@ class Behaviour:
     endless_metrics: bool = False
     tokenizes: bool = False
     streams: bool = True
+    delays_s: tuple[float, ...] = (0.0,)  # what each request takes besides, over and over
     most_stored: int | None = None  # prompts that the cache holds; the one that was used longest ago goes
     reuses_behind_a_change: bool = False  # a cache that forgets to compare the first word
     config_labels: str = ""  # more labels of cache_config_info
@@ -164,6 +165,7 @@ class Handler(BaseHTTPRequestHandler):
         state.hits += behaviour.hits_told(cached)
         state.queries += len(tokens) + behaviour.foreign_tokens
         state.computed += len(tokens) - cached
+        time.sleep(behaviour.delays_s[number % len(behaviour.delays_s)])
         time.sleep((len(tokens) - cached) * behaviour.token_s + (behaviour.first_request_s if number == 1 else 0))
         details = {"prompt_tokens_details": {"cached_tokens": cached}} if behaviour.cached_tokens else {}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": 2, **details, **behaviour.usage_told}

@@ -62,7 +62,7 @@ def test_the_effect_is_the_quotient_of_both_ratios_with_an_interval() -> None:
 def test_records_that_differ_in_more_than_the_switch_are_no_pair() -> None:
     on, off = side("reused", 0.1), side("not_reused", 1.0, model="m2", environment={"device": "another"})
     assert what_differs(on, off) == ["model (m1 and m2)", "machine (one machine and another)"]
-    with pytest.raises(UsageError, match="more than the switch differs.*model"):
+    with pytest.raises(UsageError, match=r"more than the switch differs.*model"):
         judge_on_off(on, off)
     forced = judge_on_off(on, off, despite_differences=True)
     assert (forced["verdict"], len(forced["differences"])) == ("reused", 2)

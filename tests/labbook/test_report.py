@@ -8,7 +8,7 @@ from labbook.report import as_text
 
 @pytest.fixture
 def record(serve) -> dict:
-    return measure(serve().url, prefix_words=60, timeout_s=10.0)
+    return measure(serve().url, prefix_words=60, timeout_s=10.0, repeats=1)
 
 
 def with_times(record: dict, cold_s: float, warm_s: float, control_s: float | None) -> list[str]:
@@ -25,7 +25,7 @@ def line_with(lines: list[str], words: str) -> str:
 def test_the_ratio_stands_with_its_interval_and_the_clock_names_its_groups(record) -> None:
     lines = as_text(record).splitlines()
     interval = record["warm_over_cold_interval"]
-    ratio = line_with(lines, "warm / cold 0")
+    ratio = line_with(lines, "  warm / cold ")
     assert f"{record['warm_over_cold']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})" in ratio
     assert "from 1 group" in " ".join(" ".join(lines).split())
 
@@ -35,8 +35,8 @@ def test_several_groups_are_told_in_a_row_for_each_phase_and_with_the_rule_of_re
     lines = as_text(record).splitlines()
     assert "4 groups, decided beforehand" in line_with(lines, "  groups ")
     assert "4 cold, 12 warm, 4 control; 0 failed" in line_with(lines, "  requests ")
-    assert "64" in line_with(lines, "  warm, 12 ")
-    assert line_with(lines, "  control (changed prefix), 4 ").count("0") >= 1
+    assert line_with(lines, "  warm, 12 ").endswith(" 64")
+    assert line_with(lines, "  control (changed prefix), 4 ").endswith(" 0")
 
 
 @pytest.mark.parametrize(

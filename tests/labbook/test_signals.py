@@ -59,10 +59,11 @@ def test_equal_times_say_nothing_when_little_of_the_prompt_is_shared() -> None:
 
 
 def test_the_value_of_the_clock_is_the_median_ratio_within_groups_and_its_interval_stands_beside_it() -> None:
-    signal = clock(groups(([1.0, 2.0, 3.0], [4.0])), confidence=0.9, seed=3)
+    signal = clock(groups(*[([seconds], [4.0]) for seconds in (1.0, 2.0, 3.0)]), confidence=0.9, seed=3)
     assert (signal.value, signal.unit) == (0.5, "warm / without reuse")
     interval = signal.details["interval"]
     assert (interval["low"], interval["high"], interval["confidence"], interval["seed"]) == (0.25, 0.75, 0.9, 3)
+    assert "0.250 to 0.750 at 90% from 3 groups" in signal.why
 
 
 def test_no_pair_of_times_makes_the_clock_absent() -> None:

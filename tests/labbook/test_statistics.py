@@ -32,11 +32,16 @@ def test_a_faster_machine_changes_no_ratio(groups, factor: float) -> None:
     assert ratio_interval(other).value == pytest.approx(ratio_interval(groups).value)
 
 
-def test_one_group_is_spread_by_its_requests_and_several_by_their_groups() -> None:
+def test_below_three_groups_the_interval_is_the_least_and_the_largest_ratio_and_has_no_confidence() -> None:
     one = ratio_interval([TimedGroup((1.0, 3.0), (2.0,))])
-    assert (one.value, one.low, one.high) == (1.0, 0.5, 1.5)
+    assert (one.value, one.low, one.high, one.confidence, one.held) == (1.0, 0.5, 1.5, None, "least and largest")
+    two = ratio_interval([TimedGroup((1.0,), (2.0,)), TimedGroup((8.0,), (2.0,))])
+    assert (two.low, two.high) == (0.5, 4.0)
+
+
+def test_from_three_groups_on_whole_groups_are_drawn() -> None:
     same = ratio_interval([TimedGroup((1.0, 3.0), (2.0,))] * 3)
-    assert (same.value, same.low, same.high) == (1.0, 1.0, 1.0)
+    assert (same.value, same.low, same.high, same.held) == (1.0, 1.0, 1.0, "at 95%")
 
 
 def test_a_higher_confidence_is_a_wider_interval() -> None:
