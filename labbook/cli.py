@@ -106,14 +106,13 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from labbook.burst_report import burst_bars, is_burst
+    from labbook.experiment_figures import figure_of
     from labbook.figures import cold_warm_bars
 
     reading = _read(options.labbook)
     records = [_numbered(reading, number) for number in options.numbers]
     out = options.out or _figure_path(options.labbook, [reading.records.index(record) + 1 for record in records])
-    is_one_burst = len(records) == 1 and is_burst(records[0])
-    drawn = burst_bars(records[0], out) if is_one_burst else cold_warm_bars(records, out)
+    drawn = figure_of(records[0], out) if len(records) == 1 else cold_warm_bars(records, out)
     told = {"figure": str(out), "sentence": drawn.sentence, "caption": drawn.caption}
     if options.json:
         print(json.dumps(told))

@@ -52,20 +52,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), WRONG_USAGE)
     trials: list[Trial] = []
     begun_s = time.monotonic()
+    failed = None
     try:
         for engine in options.engines:
             for cache in EXPECTED:
-                trials += _trials_on(engine, cache, options, book)
+                for trial in _trials_on(engine, cache, options, book):
+                    trials.append(trial)  # one by one: what is done is reported, whatever comes after
     except (LabbookError, ServingError) as error:
-        return _fail(str(error), SOME_WRONG)
+        failed = _fail(str(error), SOME_WRONG)
     except KeyboardInterrupt:
-        return _fail("stopped", INTERRUPTED)
+        failed = _fail("stopped", INTERRUPTED)
+    if trials:
+        _tell(trials, options, time.monotonic() - begun_s)
+    return failed or (ALL_RIGHT if all(trial.is_right for trial in trials) else SOME_WRONG)
+
+
+def _tell(trials: list[Trial], options: argparse.Namespace, seconds: float) -> None:
     print(as_table(trials))
     if options.report:
-        conditions = _conditions(options, time.monotonic() - begun_s)
-        options.report.write_text(as_markdown(trials, conditions), encoding="utf-8")
+        options.report.write_text(as_markdown(trials, _conditions(options, seconds)), encoding="utf-8")
         print(f"report {options.report}")
-    return ALL_RIGHT if all(trial.is_right for trial in trials) else SOME_WRONG
 
 
 def _trials_on(engine: str, cache: str, options: argparse.Namespace, book: Labbook | None) -> Iterator[Trial]:
@@ -100,7 +106,8 @@ def _conditions(options: argparse.Namespace, seconds: float) -> dict[str, str]:
     stamp = environment_stamp()
     words = f" --prefix-words {options.prefix_words}" if options.prefix_words else ""
     return {
-        "command": f"scripts/verdict-trials.py --runs {options.runs} --model {options.model}{words}",
+        "command": f"scripts/verdict-trials.py --runs {options.runs} --model {options.model} --engines "
+        f"{' '.join(options.engines)}{words}",
         "model": options.model,
         "settings": "the defaults of measure-prefix-cache" + (f", except{words}" if words else ""),
         "machine": f"{stamp['device']}, Python {stamp['python']}, labbook {stamp['tool_version']}",

@@ -317,6 +317,7 @@ def test_every_experiment_is_one_command_one_record_and_has_an_exit_status(
     assert json.loads(capsys.readouterr().out) == book.records()[-1]
     assert [record["experiment"] for record in book.records(strict=True)] == [experiment] * 2
     assert labbook(["show"]) == 0 and "verdict: " in capsys.readouterr().out
+    assert labbook(["plot", "--out", str(figure)]) == 0
 
 
 @pytest.mark.parametrize(
