@@ -28,7 +28,7 @@ def burst_record(run: BurstRun) -> Record:
         "lab": LAB,
         "experiment": EXPERIMENT,
         "label": plan.label,
-        "engine": engine_name(plan, run.watch),
+        "engine": engine_name(plan, run.watch, run.cold[0].system_fingerprint),
         "engine_version": plan.engine_version or run.facts.version,
         "model": run.model,
         **run.facts.as_dict(),

@@ -11,7 +11,7 @@ from typing import Any
 from labbook.answer import Answer
 from labbook.counters import CounterWatch
 from labbook.grouped_run import Run
-from labbook.identity import ServerFacts
+from labbook.identity import ServerFacts, build_of
 from labbook.prompts import first_difference, sha256
 from labbook.record import RECORD_VERSION, Record, environment_stamp, now_iso
 from labbook.run import Plan, Sent
@@ -27,7 +27,7 @@ def run_record(
     run: Run, facts: ServerFacts, told: Mapping[str, Signal], found: Verdict, dropped_fields: Sequence[str] = ()
 ) -> Record:
     """The record of a run: conditions, times in seconds, tokens, signals, verdict, and every single number."""
-    record = conditions(run.plan, run.model, run.base_url, run.watch, facts) | {
+    record = conditions(run.plan, run.model, run.base_url, run.watch, facts, run.cold.system_fingerprint) | {
         "experiment": run.experiment.name,
         "question": run.experiment.question,
         "prompt_tokens": run.cold.prompt_tokens,
@@ -38,7 +38,6 @@ def run_record(
         "warm_up_s": rounded_s(run.warm_up.ttft_s or run.warm_up.total_s),
         "warm_up": {"nonce": run.warm_up_nonce, **_answered(run.warm_up)},
         "server_timings_sample": _timings(run),
-        "system_fingerprint": run.cold.system_fingerprint,
         "cache_metrics_delta": counter_deltas(run.watch, run.experiment.phases),
         "failed": len(run.failures),
         "first_error": run.failures[0] if run.failures else None,
@@ -59,15 +58,19 @@ def run_record(
     return record
 
 
-def conditions(plan: Plan, model: str, base_url: str, watch: CounterWatch, facts: ServerFacts) -> Record:
-    """What every record of a measurement says before any number."""
+def conditions(
+    plan: Plan, model: str, base_url: str, watch: CounterWatch, facts: ServerFacts, fingerprint: str | None
+) -> Record:
+    """What every record of a measurement says before any number. `fingerprint` is that of an answer."""
+    _, version = build_of(fingerprint)
     return {
         "version": RECORD_VERSION,
         "lab": LAB,
         "experiment": None,
         "label": plan.label,
-        "engine": engine_name(plan, watch),
-        "engine_version": plan.engine_version or facts.version,
+        "engine": engine_name(plan, watch, fingerprint),
+        "engine_version": plan.engine_version or facts.version or version,
+        "system_fingerprint": fingerprint,
         "model": model,
         **facts.as_dict(),
         "base_url": base_url,
@@ -98,9 +101,9 @@ def _times(run: Run) -> dict[str, Any]:
     return told
 
 
-def engine_name(plan: Plan, watch: CounterWatch) -> str | None:
-    """The engine as it was given, else as its counters are named."""
-    return plan.engine or _ENGINE_NAMES.get(watch.engine or "", watch.engine)
+def engine_name(plan: Plan, watch: CounterWatch, fingerprint: str | None = None) -> str | None:
+    """The engine as it was given, else as its counters are named, else as its answers are signed."""
+    return plan.engine or _ENGINE_NAMES.get(watch.engine or "", watch.engine) or build_of(fingerprint)[0]
 
 
 def rounded_s(value: float | None) -> float | None:
@@ -192,8 +195,9 @@ def _plus(first: float | None, second: float | None) -> float | None:
 def why_conditions(record: Record, facts: ServerFacts) -> dict[str, str]:
     """The reason of every null among the conditions."""
     reasons = {
-        "engine": "not given with --engine, and no counter names it",
-        "engine_version": "not given with --engine-version, and neither /version nor /props tells",
+        "engine": "not given with --engine, and neither a counter nor an answer names it",
+        "engine_version": "not given with --engine-version, and neither /version nor /props nor an answer tells",
+        "system_fingerprint": "the answers hold no system_fingerprint",
         "page_tokens": "the metrics page does not tell",
         **facts.why,
     }
@@ -207,7 +211,6 @@ def _reasons(record: Record, run: Run) -> dict[str, str]:
         "shared_prefix_tokens": run.shared_tokens_source,
         "control_s": "the control request failed" if has_control else "this experiment has no control of its own",
         "server_timings_sample": "only servers with llama-server's timings object tell",
-        "system_fingerprint": "the answers hold no system_fingerprint",
         "cache_metrics_delta": run.watch.why or "the counters were not read around every phase",
     }
     for phase in run.experiment.phases:

@@ -25,7 +25,7 @@ from labbook.run import Plan, Sent, queried_tokens
 
 NUM_LENGTHS = 5
 DEFAULT_REPEATS = 5
-LEAST_REPEATS = 2  # a single pair of each length would seem to have no spread
+LEAST_REPEATS = 3  # fewer pairs of a length would seem to have hardly any spread
 LEAST_WORDS = 50
 
 

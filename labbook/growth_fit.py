@@ -14,9 +14,10 @@ from statistics import median
 
 from labbook.growth_run import GrowthRun
 from labbook.signals import RATIO_BOUND, SOME_IS_SAVED_BELOW, Signal
-from labbook.statistics import CONFIDENCE, Interval, Line, again, bootstrap, least_squares
+from labbook.statistics import Interval, Line, again, bootstrap, least_squares
 
 METHOD = "least squares through the median at each length; percentile bootstrap of the pairs of each length"
+FIT_CONFIDENCE = 0.99  # drawn from a few pairs of each length, an interval is narrower than it says
 UNIT = "warm / cold slope"
 
 
@@ -56,7 +57,7 @@ def points_by_length(run: GrowthRun) -> dict[int, list[Point]]:
     return points
 
 
-def fit(strata: Sequence[Sequence[Point]], seed: int = 0, confidence: float = CONFIDENCE) -> Growth:
+def fit(strata: Sequence[Sequence[Point]], seed: int = 0, confidence: float = FIT_CONFIDENCE) -> Growth:
     """The two lines. Raises ValueError for fewer than two lengths."""
 
     def interval(statistic: Callable[[Sequence[Sequence[Point]]], float]) -> Interval:

@@ -24,7 +24,9 @@ def growth_record(run: GrowthRun, facts: ServerFacts, dropped_fields: Sequence[s
     lines = fit(list(by_length.values()), run.plan.seed)
     told = {"clock": clock_signal(lines, run.per), "cached_tokens": _cached_tokens(run), "counters": _counters(run)}
     found = _verdict(run, told)
-    record = conditions(run.plan, run.model, run.base_url, run.watch, facts) | {
+    record = conditions(
+        run.plan, run.model, run.base_url, run.watch, facts, run.answers("cold")[0].system_fingerprint
+    ) | {
         "experiment": EXPERIMENT,
         "question": "does the time grow with the length of a prompt that is there already?",
         "timed": run.timed,

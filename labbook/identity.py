@@ -7,6 +7,7 @@ nothing but a cache switch have the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,12 @@ _PAGE_LABELS = (
     "quantized_kv_start",
 )
 _WEIGHT_FACTS = ("vocab_type", "n_vocab", "n_embd", "n_params", "size")
+_FINGERPRINTS = (
+    ("minivllm", r"minivllm-([^-]+)"),
+    ("vllm", r"vllm-([^-]+)"),
+    ("llama-server", r"(b\d+-\w+)$"),
+    ("mlx-lm", r"(\d+(?:\.\d+)+)-\d+(?:\.\d+)+-"),
+)
 _UNTOLD = ("", "None", "none", "null")
 
 
@@ -59,6 +66,18 @@ def server_facts(client: Client, model: str, config: Mapping[str, str]) -> Serve
     if precision is None:
         why["kv_precision"] = "no cache_config_info on the metrics page tells it"
     return ServerFacts(client.version() or _text(props.get("build_info")), identity or None, precision, why)
+
+
+def build_of(fingerprint: str | None) -> tuple[str | None, str | None]:
+    """Engine and version, where the `system_fingerprint` of an answer has a form that is known here.
+
+    As captured: "vllm-0.32.0-0a7da021", "minivllm-0.1.0", "b11434-0a1b2c3" (llama-server), and of mlx-lm its version,
+    MLX's and the machine: "0.32.2-0.32.4-Linux-x86_64".
+    """
+    for engine, form in _FINGERPRINTS:
+        if found := re.match(form, fingerprint or ""):
+            return engine, found[1]
+    return None, None
 
 
 def kv_precision(config: Mapping[str, str]) -> str | None:

@@ -17,7 +17,7 @@ OPTIONS = {"prefix_words": 60, "timeout_s": 10.0}
 
 @pytest.fixture
 def growth(serve) -> dict:
-    return measure_growth(serve().url, label="mine", repeats=2, **OPTIONS)
+    return measure_growth(serve().url, label="mine", repeats=3, **OPTIONS)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_growth_draws_two_lines_and_every_pair_with_units(growth, tmp_path: Path
     drawn = growth_lines(growth, tmp_path / "growth.png")
     (axes,) = drawn.figure.axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("length (tokens)", "time to first token (ms)")
-    assert [len(line.get_xdata()) for line in axes.lines] == [10, 2, 10, 2]
+    assert [len(line.get_xdata()) for line in axes.lines] == [15, 2, 15, 2]
     slope = growth["lines"]["cold"]["slope_ms"]["value"]
     assert drawn.sentence.startswith(f"mine: time to first token: cold {slope:.3f} ms a token (")
     assert drawn.sentence.endswith(f"verdict {growth['verdict']}.")

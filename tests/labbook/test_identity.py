@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labbook.burst import measure_burst
-from labbook.identity import kv_precision
+from labbook.identity import build_of, kv_precision
 from labbook.measure import measure
 
 LLAMA_PROPS = {
@@ -58,6 +58,26 @@ def test_a_server_that_tells_nothing_has_no_identity_and_the_reason_stands_there
 def test_the_version_and_the_fingerprint_are_asked_from_the_server(serve) -> None:
     record = run(serve(facts={"/version": {"version": "0.32.0"}}, system_fingerprint="fp-1"))
     assert (record["engine_version"], record["system_fingerprint"]) == ("0.32.0", "fp-1")
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "engine", "version"),
+    [
+        ("0.32.2-0.32.4-Linux-x86_64", "mlx-lm", "0.32.2"),
+        ("vllm-0.32.0-0a7da021", "vllm", "0.32.0"),
+        ("minivllm-0.1.0", "minivllm", "0.1.0"),
+        ("b11434-0a1b2c3", "llama-server", "b11434-0a1b2c3"),
+        ("fp_44709d6fcb", None, None),
+        (None, None, None),
+    ],
+)
+def test_an_answer_may_be_signed_by_its_engine(fingerprint, engine, version) -> None:
+    assert build_of(fingerprint) == (engine, version)
+
+
+def test_a_server_without_counters_is_named_by_its_answers(serve) -> None:
+    record = run(serve(metrics=False, system_fingerprint="0.32.2-0.32.4-Linux-x86_64"))
+    assert (record["engine"], record["engine_version"]) == ("mlx-lm", "0.32.2")
 
 
 def test_a_burst_carries_the_identity_too(serve) -> None:
