@@ -8,13 +8,13 @@ replacement (a bootstrap within strata: Davison and Hinkley, Bootstrap Methods a
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from labbook.growth_run import GrowthRun
 from labbook.signals import RATIO_BOUND, SOME_IS_SAVED_BELOW, Signal
-from labbook.statistics import Interval, Line, again, bootstrap, least_squares
+from labbook.statistics import RESAMPLES, Interval, Line, again, interval_of, least_squares
 
 METHOD = "least squares through the median at each length; percentile bootstrap of the pairs of each length"
 FIT_CONFIDENCE = 0.99  # drawn from a few pairs of each length, an interval is narrower than it says
@@ -59,30 +59,30 @@ def points_by_length(run: GrowthRun) -> dict[int, list[Point]]:
 
 def fit(strata: Sequence[Sequence[Point]], seed: int = 0, confidence: float = FIT_CONFIDENCE) -> Growth:
     """The two lines. Raises ValueError for fewer than two lengths."""
+    cold, warm = _lines(strata)
+    generator = random.Random(f"growth {seed}")
+    drawn = [_lines([again(points, generator) for points in strata]) for _ in range(RESAMPLES)]
 
-    def interval(statistic: Callable[[Sequence[Sequence[Point]]], float]) -> Interval:
-        def draw(generator: random.Random) -> float:
-            return statistic([again(points, generator) for points in strata])
+    def fitted(line: Line, lines: list[Line]) -> Fit:
+        return Fit(
+            interval_of([one.fixed for one in lines], line.fixed, confidence, seed),
+            interval_of([one.slope for one in lines], line.slope, confidence, seed),
+        )
 
-        return bootstrap(draw, statistic(strata), confidence, seed=seed)
-
-    cold = Fit(interval(lambda drawn: cold_line(drawn).fixed), interval(lambda drawn: cold_line(drawn).slope))
-    warm = Fit(interval(lambda drawn: warm_line(drawn).fixed), interval(lambda drawn: warm_line(drawn).slope))
-    rises = cold.slope_ms.low > 0
-    ratio = interval(lambda drawn: warm_line(drawn).slope / cold_line(drawn).slope) if rises else None
-    return Growth(cold, warm, ratio)
-
-
-def cold_line(strata: Sequence[Sequence[Point]]) -> Line:
-    return least_squares(
-        [(median(p.cold_length for p in points), median(p.cold_ms for p in points)) for points in strata]
-    )
+    cold_fit = fitted(cold, [one for one, _ in drawn])
+    warm_fit = fitted(warm, [one for _, one in drawn])
+    ratio = None
+    if cold_fit.slope_ms.low > 0:
+        ratios = [one_warm.slope / one_cold.slope for one_cold, one_warm in drawn if one_cold.slope > 0]
+        ratio = interval_of(ratios, warm.slope / cold.slope, confidence, seed)
+    return Growth(cold_fit, warm_fit, ratio)
 
 
-def warm_line(strata: Sequence[Sequence[Point]]) -> Line:
-    return least_squares(
-        [(median(p.warm_length for p in points), median(p.warm_ms for p in points)) for points in strata]
-    )
+def _lines(strata: Sequence[Sequence[Point]]) -> tuple[Line, Line]:
+    """The cold and the warm line through the medians of each length."""
+    cold = [(median(p.cold_length for p in points), median(p.cold_ms for p in points)) for points in strata]
+    warm = [(median(p.warm_length for p in points), median(p.warm_ms for p in points)) for points in strata]
+    return least_squares(cold), least_squares(warm)
 
 
 def clock_signal(growth: Growth, per: str) -> Signal:

@@ -103,10 +103,15 @@ def bootstrap(
 ) -> Interval:
     """The percentile interval of `draw`, which computes the statistic of one resample. The same for the same seed."""
     generator = random.Random(f"bootstrap {seed}")
-    drawn = sorted(draw(generator) for _ in range(resamples))
-    tail = (1 - confidence) / 2
-    low, high = drawn[math.floor(tail * (resamples - 1))], drawn[math.ceil((1 - tail) * (resamples - 1))]
-    return Interval(value, low, high, confidence, resamples, seed)
+    return interval_of([draw(generator) for _ in range(resamples)], value, confidence, seed)
+
+
+def interval_of(drawn: Sequence[float], value: float, confidence: float, seed: int) -> Interval:
+    """The percentile interval of statistics that were computed from resamples."""
+    ordered = sorted(drawn)
+    tail, last = (1 - confidence) / 2, len(ordered) - 1
+    low, high = ordered[math.floor(tail * last)], ordered[math.ceil((1 - tail) * last)]
+    return Interval(value, low, high, confidence, len(ordered), seed)
 
 
 def _median_of(ratios: Sequence[Sequence[float]]) -> float:
