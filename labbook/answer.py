@@ -26,6 +26,16 @@ class Answer:
     streamed: bool
     body_sha256: str
     why: dict[str, str]
+    system_fingerprint: str | None = None  # which build answered, in words of its own
+
+    @property
+    def timings_cached_tokens(self) -> int | None:
+        """What llama-server's `timings` tell of reuse, whatever `usage` says."""
+        return _whole_number(self.timings, "cache_n")
+
+    @property
+    def timings_computed_tokens(self) -> int | None:
+        return _whole_number(self.timings, "prompt_n")
 
 
 @dataclass(frozen=True)

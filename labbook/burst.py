@@ -21,13 +21,15 @@ from typing import Any
 from labbook import prompts
 from labbook.answer import Answer
 from labbook.burst_record import burst_record
+from labbook.burst_run import Burst, BurstRun, Shot
 from labbook.client import Client
 from labbook.counters import CounterWatch
 from labbook.errors import ServerError, UsageError
+from labbook.identity import server_facts
 from labbook.measure import Progress, only_model
 from labbook.prompts import Message
 from labbook.record import Record
-from labbook.run import Burst, BurstRun, Plan, Sent, Shot, queried_tokens
+from labbook.run import Plan, Sent, queried_tokens
 
 NEW_TOKENS = 32
 MOST_REQUESTS = 256
@@ -91,7 +93,7 @@ def _observe(shooter: _Shooter, count: int) -> BurstRun:
         cold=tuple(cold),
         bursts=tuple(bursts),
         nonces={"cold": [first, second], "identical": same, "document": document, "distinct": distinct, "late": late},
-        engine_version=plan.engine_version or client.version(),
+        facts=server_facts(client, shooter.model, watch.config),
         dropped_fields=client.dropped_fields,
         watch=watch,
     )

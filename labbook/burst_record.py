@@ -8,10 +8,11 @@ from typing import Any
 
 from labbook import verdict
 from labbook.answer import Answer
+from labbook.burst_run import Burst, BurstRun
 from labbook.fields import LAB, engine_name, rounded_s
 from labbook.prompts import sha256
 from labbook.record import RECORD_VERSION, Record, environment_stamp, now_iso
-from labbook.run import Burst, BurstRun, queried_tokens
+from labbook.run import queried_tokens
 from labbook.signals import UNSTEADY_ABOVE
 
 EXPERIMENT = "burst"
@@ -27,9 +28,10 @@ def burst_record(run: BurstRun) -> Record:
         "lab": LAB,
         "experiment": EXPERIMENT,
         "label": plan.label,
-        "engine": engine_name(plan, run.watch),
-        "engine_version": run.engine_version,
+        "engine": engine_name(plan, run.watch, run.cold[0].system_fingerprint),
+        "engine_version": plan.engine_version or run.facts.version,
         "model": run.model,
+        **run.facts.as_dict(),
         "base_url": run.base_url,
         "prefix_source": plan.source,
         "prefix_chars": len(plan.shared_text),
@@ -55,6 +57,7 @@ def burst_record(run: BurstRun) -> Record:
         "engine_version": "not given with --engine-version, and /version does not tell",
         "prompt_tokens": run.cold[0].why.get("prompt_tokens", "the server did not tell"),
         "page_tokens": "the metrics page does not tell",
+        **run.facts.why,
     }
     record["absent"] = {name: why for name, why in reasons.items() if record[name] is None}
     return record

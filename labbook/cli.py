@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from labbook import check, compare_command, engines_cli, explain_command, export, html_report, plot
+from labbook import check, compare_command, engines_cli, explain_command, export, html_report, on_off_cli, plot
 from labbook.book import Labbook, default_name
 from labbook.errors import LabbookError, UsageError
 from labbook.output import printable, show_everything
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", parents=[shared], help="one record in full")
     show.add_argument("number", nargs="?", default="-1", help=NUMBER_HELP)
     show.set_defaults(run=_show)
-    for command in (plot, compare_command, check, export, html_report, tap, explain_command, engines_cli):
+    for command in (plot, compare_command, on_off_cli, check, export, html_report, tap, explain_command, engines_cli):
         command.add_parser(commands, shared)
     return parser
 

@@ -85,11 +85,15 @@ class Client:
 
     def version(self) -> str | None:
         """What /version says, as vLLM and the mini engine have it; None where there is no such address."""
+        told = self.facts(self.urls.version).get("version")
+        return told if isinstance(told, str) else None
+
+    def facts(self, url: str) -> dict[str, Any]:
+        """The JSON object at an address that tells about the server; empty where there is none."""
         with contextlib.suppress(ServerError):
-            told = parsed_json(self._side_request("GET", self.urls.version))
-            if isinstance(told, dict) and isinstance(told.get("version"), str):
-                return str(told["version"])
-        return None
+            told = parsed_json(self._side_request("GET", url))
+            return told if isinstance(told, dict) else {}
+        return {}
 
     def tokenize(self, model: str, messages: list[Message]) -> list[int] | None:
         """Token ids of a rendered chat, where the server has vLLM's /tokenize; else None."""
@@ -170,12 +174,15 @@ class _Heard:
     ended_at_s: float | None = None
     first_field: str | None = None
     finish_reason: str | None = None
+    system_fingerprint: str | None = None
     last: dict[str, Any] = field(default_factory=dict)
 
     def take(self, chunk: dict[str, Any], at_s: float | None) -> bool:
         """Note what this chunk says; True when it carries the first token."""
         self.last.update({name: chunk[name] for name in ("usage", "timings") if isinstance(chunk.get(name), dict)})
         self.finish_reason = finish_reason(chunk) or self.finish_reason
+        if isinstance(chunk.get("system_fingerprint"), str):
+            self.system_fingerprint = chunk["system_fingerprint"]
         if self.first_field is None and (found := first_token_field(chunk)):
             self.first_field, self.first_at_s = found, at_s
             return True
@@ -199,6 +206,7 @@ class _Heard:
             streamed=self.streamed,
             body_sha256=body_sha256,
             why=why,
+            system_fingerprint=self.system_fingerprint,
         )
 
 

@@ -24,6 +24,8 @@ class CounterWatch:
         self._model: str | None = model
         self._readings: list[Reading] = []
         self._names: list[str] = []
+        self.sent_tokens: list[int | None] = []
+        """What the requests of each step queried, as far as their answers told."""
         self._is_worth_waiting = True
         self.why = ""
         self._read_first()
@@ -35,6 +37,11 @@ class CounterWatch:
     @property
     def page_tokens(self) -> int | None:
         return self._readings[0].page_tokens if self._readings else None
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The labels of `cache_config_info`; empty where the page has none."""
+        return dict(self._readings[0].config) if self._readings else {}
 
     @property
     def names(self) -> dict[str, str]:
@@ -67,6 +74,7 @@ class CounterWatch:
             time.sleep(SETTLE_STEP_S)
         self._readings.append(reading)
         self._names.append(name)
+        self.sent_tokens.append(sent_tokens)
 
     def delta(self, name: str) -> CounterDelta | None:
         """Tokens gained in all steps of a phase; None when it was not read."""

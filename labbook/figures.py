@@ -188,10 +188,11 @@ def _caption(records: Sequence[Record]) -> str:
     first = records[0]
     engine = " ".join(str(first[name]) for name in ("engine", "engine_version") if first.get(name))
     device = (first.get("environment") or {}).get("device", "an unknown machine")
-    control = "1 control (changed prefix); " if first.get("control_s") is not None else ""
+    cold = " / ".join(str(record.get("groups", 1)) for record in records)
+    control = f"{cold} control (changed prefix); " if first.get("control_s") is not None else ""
     tokens = "" if first.get("prompt_tokens") is None else f"prompt of {first['prompt_tokens']} tokens; "
     return (
-        f"n = 1 cold request, {counts} warm, {control}{tokens}{first['model']}"
+        f"n = {cold} cold request{'' if cold == '1' else 's'}, {counts} warm, {control}{tokens}{first['model']}"
         f"{' on ' + engine if engine else ''}; measured from {device}"
     )
 

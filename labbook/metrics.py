@@ -20,11 +20,16 @@ _GENERIC_NAME = re.compile(r"^([A-Za-z_]\w*):prefix_cache_hits(?:_total)?$")
 
 @dataclass(frozen=True)
 class CounterNames:
-    """Where an engine counts: names in order of preference. `hits_plus` is added to hits to give queries."""
+    """Where an engine counts: names in order of preference. `hits_plus` is added to hits to give queries.
+
+    With `hits_appear_late` the page has no sample of hits before the first one: a page that counts queries and has no
+    hits then means 0. Everywhere else what is missing is unknown.
+    """
 
     hits: tuple[str, ...]
     queries: tuple[str, ...] = ()
     hits_plus: tuple[str, ...] = ()
+    hits_appear_late: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class Reading:
 
     `names` says which counters were used, `why` why a number is None, `rejected_lines` which lines were not readable
     (counted from 1), `page_tokens` and `started_at_s` (Unix time) what the page tells besides, None when it does not.
+    `config` holds the labels of `cache_config_info`.
     """
 
     hits: int | float | None
@@ -55,6 +61,7 @@ class Reading:
     page_tokens: int | None = None
     started_at_s: float | None = None
     rejected_lines: tuple[int, ...] = ()
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 def names_for(prefix: str) -> CounterNames:
@@ -62,7 +69,8 @@ def names_for(prefix: str) -> CounterNames:
     if prefix == "llamacpp":
         return CounterNames(hits=("llamacpp:prompt_tokens_cached_total",), hits_plus=("llamacpp:prompt_tokens_total",))
     if prefix == "sglang":  # documented, summed over the label cache_source
-        return CounterNames(hits=("sglang:cached_tokens_total",), queries=("sglang:prompt_tokens_total",))
+        names = ("sglang:cached_tokens_total",), ("sglang:prompt_tokens_total",)
+        return CounterNames(*names, hits_appear_late=True)
     return CounterNames(hits=_in_order(prefix, "hits"), queries=_in_order(prefix, "queries"))
 
 
@@ -75,12 +83,15 @@ def read(text: str, prefix: str | None = None, model: str | None = None) -> Read
         "page_tokens": _page_tokens(samples),
         "started_at_s": _started_at(samples),
         "rejected_lines": tuple(rejected),
+        "config": _config(samples, model),
     }
     if prefix is None:
         return Reading(None, None, why="the page holds no prefix cache counter that is known here", **page)
     names = names_for(prefix)
     hits = _total(samples, names.hits, model)
     queries = _total(samples, names.queries, model)
+    if names.hits_appear_late and hits.name is None and queries.value is not None:
+        hits = _Total(0, names.hits[0], None)
     if names.hits_plus:
         queries = _sum(hits, _total(samples, names.hits_plus, model))
     used = {kind: total.name for kind, total in (("hits", hits), ("queries", queries)) if total.name}
@@ -92,7 +103,8 @@ def detect(samples: list[Sample]) -> str | None:
     """The engine whose counters are on the page, by their exact names."""
     present = {sample.name for sample in samples}
     for prefix in ("minivllm", "vllm", "sglang", "llamacpp"):
-        if present.intersection(names_for(prefix).hits):
+        names = names_for(prefix)
+        if present.intersection(names.hits + (names.queries if names.hits_appear_late else ())):
             return prefix
     generic = (match.group(1) for name in sorted(present) if (match := _GENERIC_NAME.match(name)))
     return next(generic, None)
@@ -160,6 +172,12 @@ def _sum(first: _Total, second: _Total) -> _Total:
 def _in_order(prefix: str, kind: str) -> tuple[str, ...]:
     current, deprecated = f"{prefix}:prefix_cache_{kind}", f"{prefix}:gpu_prefix_cache_{kind}"
     return (current + "_total", current, deprecated + "_total", deprecated)
+
+
+def _config(samples: list[Sample], model: str | None) -> Mapping[str, str]:
+    found = [sample for sample in samples if sample.name.endswith(":cache_config_info")]
+    own = [sample for sample in found if sample.model == model] or found
+    return own[0].labels if own else {}
 
 
 def _page_tokens(samples: list[Sample]) -> int | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FIGURES = {
     "burst": ("labbook.burst_report", "burst_bars"),
+    "eviction": ("labbook.experiment_figures", "eviction_bars"),
+    "growth": ("labbook.experiment_figures", "growth_lines"),
 }
 
 

@@ -11,16 +11,18 @@ _SHOWN_AFTER_S = 2.0
 
 
 @contextmanager
-def progress(steps: int, unit: str) -> Iterator[Callable[[], None]]:
-    """Yields a function to call after each step."""
+def progress(steps: int, unit: str) -> Iterator[Callable[..., None]]:
+    """Yields a function to call after each step, with a word for what is under way. `steps` is what was foreseen."""
     if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
-        yield lambda: None
+        yield lambda doing="": None
         return
     from tqdm import tqdm
 
     with tqdm(total=steps, unit=unit, leave=False, delay=_SHOWN_AFTER_S, file=sys.stderr) as bar:
 
-        def step() -> None:
+        def step(doing: str = "") -> None:
+            bar.set_description(doing)
+            bar.total = max(bar.total, bar.n + 1)
             bar.update()
 
         yield step

@@ -15,6 +15,7 @@ from typing import Any
 Message = dict[str, str]
 
 NONCE_LETTERS = 16
+FIRST_LETTERS = string.ascii_lowercase
 
 _SUBJECTS = (
     "the archive",
@@ -90,11 +91,17 @@ def shuffled(text: str, seed: int) -> str:
 
 def fresh_nonces(count: int) -> list[str]:
     """`count` random words that differ from each other in their first letter already; from 27 on, in the first two."""
-    letters = string.ascii_lowercase
+    letters = FIRST_LETTERS
     starts = list(letters) if count <= len(letters) else [one + two for one in letters for two in letters]
     firsts = secrets.SystemRandom().sample(starts, count)
     rests = ["".join(secrets.choice(letters) for _ in range(NONCE_LETTERS - len(first))) for first in firsts]
     return [first + rest for first, rest in zip(firsts, rests, strict=True)]
+
+
+def with_another_first_letter(nonce: str) -> str:
+    """The smallest change at the very start of a prompt: one letter, and with it its first token."""
+    others = [letter for letter in FIRST_LETTERS if letter != nonce[0]]
+    return secrets.choice(others) + nonce[1:]
 
 
 def question(number: int, seed: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""One measurement as it was planned, and as it was seen, before anything is concluded from it."""
+"""One measurement as it was planned, and each request as it was sent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from labbook import prompts
 from labbook.answer import Answer
-from labbook.counters import CounterWatch
 from labbook.errors import UsageError
+from labbook.repeats import repeats_for
 
 DEFAULT_PREFIX_WORDS = 600
 DEFAULT_QUESTIONS = 3
+DEFAULT_COMPETITORS = 8
+MOST_COMPETITORS = 256
+DEFAULT_MOST_S = 600.0
 MAX_TIMEOUT_S = 86_400.0  # a day; a socket takes no endless number
 
 
@@ -30,6 +33,9 @@ class Plan:
     engine: str | None = None
     engine_version: str | None = None
     seed: int = 0
+    repeats: int | None = None  # groups of requests; None: as many as are needed
+    competitors: int = DEFAULT_COMPETITORS  # of the eviction experiment
+    most_s: float = DEFAULT_MOST_S  # no group is added that would not end within this time
 
     def __post_init__(self) -> None:
         if self.prefix_words < 1:
@@ -40,6 +46,11 @@ class Plan:
             raise UsageError(f"timeout is {self.timeout_s} s: a positive number of seconds is needed")
         if self.timeout_s > MAX_TIMEOUT_S:
             raise UsageError(f"timeout is {self.timeout_s:g} s: at most a day, {MAX_TIMEOUT_S:g} s")
+        repeats_for(self.repeats)
+        if not 1 <= self.competitors <= MOST_COMPETITORS:
+            raise UsageError(f"competitors is {self.competitors}: give 1 to {MOST_COMPETITORS}")
+        if not self.most_s > 0:
+            raise UsageError(f"the time to repeat in is {self.most_s} s: a positive number of seconds is needed")
         if self.prefix_text is not None and not self.prefix_text.strip():
             raise UsageError("the prefix text is empty: there is nothing to share")
 
@@ -56,105 +67,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sent:
-    """One request of the measurement and what became of it."""
+    """One request of the measurement and what became of it. Groups count from 1."""
 
     phase: str
     answer: Answer | None
     error: str | None
     body: bytes
-
-
-@dataclass(frozen=True)
-class Times:
-    timed: str
-    cold_s: float
-    warm_s: tuple[float, ...]
-    control_s: float | None
-
-
-@dataclass(frozen=True)
-class Run:
-    """Everything that was seen, before anything is concluded from it."""
-
-    plan: Plan
-    model: str
-    base_url: str
-    nonce: str
-    control_nonce: str
-    warm_up: Answer
-    cold: Answer
-    sent: tuple[Sent, ...]
-    shared_tokens: int | None
-    shared_tokens_source: str
-    engine_version: str | None
-    dropped_fields: tuple[str, ...]
-    watch: CounterWatch
-
-    @property
-    def warm(self) -> list[Answer]:
-        return [sent.answer for sent in self.sent if sent.phase == "warm" and sent.answer]
-
-    @property
-    def control(self) -> Answer | None:
-        return next((sent.answer for sent in self.sent if sent.phase == "control"), None)
-
-    @property
-    def failures(self) -> list[str]:
-        return [sent.error for sent in self.sent if sent.error is not None]
-
-    @property
-    def times(self) -> Times:
-        """Seconds to the first token where every request has one, else to the whole answer."""
-        answers = [sent.answer for sent in self.sent if sent.answer]
-        if all(answer.ttft_s is not None for answer in answers):
-            return self._times("time to first token", [answer.ttft_s or 0.0 for answer in answers])
-        return self._times("time to the whole answer", [answer.total_s for answer in answers])
-
-    def _times(self, timed: str, seconds: list[float]) -> Times:
-        num_warm = len(self.warm)
-        return Times(timed, seconds[0], tuple(seconds[1 : num_warm + 1]), seconds[-1] if self.control else None)
-
-
-@dataclass(frozen=True)
-class Shot:
-    """One request of a burst. `at_s` is the moment of sending, on a clock that all requests of a run share."""
-
-    at_s: float
-    sent: Sent
-
-
-@dataclass(frozen=True)
-class Burst:
-    """Requests that belong together. `why` says why one of them was not sent; empty when all were."""
-
-    kind: str
-    shots: tuple[Shot, ...]
-    why: str = ""
-
-    @property
-    def answers(self) -> list[Answer]:
-        return [shot.sent.answer for shot in self.shots if shot.sent.answer]
-
-    @property
-    def errors(self) -> list[str]:
-        return [shot.sent.error for shot in self.shots if shot.sent.error is not None]
-
-
-@dataclass(frozen=True)
-class BurstRun:
-    """Everything that was seen of the bursts, before anything is computed from it."""
-
-    plan: Plan
-    model: str
-    base_url: str
-    num_requests: int
-    new_tokens: int
-    cold: tuple[Answer, ...]
-    bursts: tuple[Burst, ...]
-    nonces: dict[str, str | list[str]]
-    engine_version: str | None
-    dropped_fields: tuple[str, ...]
-    watch: CounterWatch
+    group: int = 1
 
 
 def queried_tokens(sent: Sequence[Sent]) -> int | None:

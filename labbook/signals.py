@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any, Literal
 
+from labbook.statistics import CONFIDENCE, Interval, TimedGroup, ratio_interval
+
 Support = Literal["reused", "not_reused"]
 
 # Tokens of a nonce that may by chance be equal to those of an earlier one.
@@ -19,8 +21,11 @@ TEMPLATE_HEAD_TOKENS = 24
 # Below this, scheduling and the network are as long as the computing that a cache saves.
 CLOCK_FLOOR_S = 0.05
 CLOCK_GAIN_S = 0.02
-REUSED_BELOW = 0.5
-NOT_REUSED_ABOVE = 0.85
+# A prefix that is reused takes at least a third off: of what is measured here, half or more is shared. An interval
+# below supports reuse, one above excludes it; one that holds the bound tells nothing.
+RATIO_BOUND = 2 / 3
+# An interval wholly between the bound and this is neither: some time is saved.
+SOME_IS_SAVED_BELOW = 0.9
 # Two requests that both compute everything; on a busy machine they differ by more.
 UNSTEADY_ABOVE = 1.5
 MIN_SHARED_SHARE = 0.5
@@ -45,77 +50,104 @@ def absent(unit: str, why: str) -> Signal:
 
 
 def clock(
-    cold_s: float,
-    warm_s: Sequence[float],
-    control_s: float | None,
+    groups: Sequence[TimedGroup],
     *,
     timed: str = "time to first token",
+    judged: str = "warm",
     shared_share: float | None = None,
+    short_s: Sequence[float] = (),
+    confidence: float = CONFIDENCE,
+    seed: int = 0,
 ) -> Signal:
-    """Compare warm times with what a request takes that cannot reuse: the cold one, and the control if there is one.
+    """Compare judged times with those of requests that cannot reuse, group by group.
 
-    The faster of those two is the yardstick, so that a slow first request does not look like a cache. `shared_share`
-    is the part of the prompt that could be reused: where it is small, equal times say nothing.
+    `shared_share` is the part of the prompt that could be reused: where it is small, equal times say nothing. Nor do
+    they where `short_s`, the times of short prompts, are about as long: then the time is not spent on the prompt.
+    `details["more_groups_may_tell"]` is True where only the noise keeps the clock from telling.
     """
-    if not warm_s:
-        return absent("warm / cold", "no warm request succeeded")
-    warm = median(warm_s)
-    without_s = [cold_s] if control_s is None else [cold_s, control_s]
-    yardstick_s = min(without_s)
-    details = {"timed": timed, "yardstick_s": yardstick_s, "warm_p50_s": warm}
-    supports, doubt = _clock_tells(warm_s, without_s, shared_share)
-    why = f"{timed} {_ms(warm)} warm (median) against {_ms(yardstick_s)} without reuse"
-    return Signal(warm / cold_s, "warm / cold", supports, why + doubt, details)
+    unit = f"{judged} / without reuse"
+    if not groups:
+        return absent(unit, f"no {judged} request succeeded beside one without reuse")
+    interval = ratio_interval(groups, confidence, seed)
+    without_s = median([seconds for group in groups for seconds in group.without_s])
+    judged_s = median([seconds for group in groups for seconds in group.judged_s])
+    supports, doubt, more_may_tell = _clock_tells(interval, judged_s, without_s, shared_share, short_s)
+    details = {
+        "timed": timed,
+        "yardstick_s": without_s,
+        f"{judged}_p50_s": judged_s,
+        "short_p50_s": median(short_s) if short_s else None,
+        "interval": interval.as_dict(),
+        "groups": len(groups),
+        "more_groups_may_tell": more_may_tell,
+    }
+    why = (
+        f"{timed} {_ms(judged_s)} {judged} against {_ms(without_s)} without reuse (medians); ratio "
+        f"{interval.value:.3f}, {interval.low:.3f} to {interval.high:.3f} {interval.held} from "
+        f"{len(groups)} group{'s' if len(groups) > 1 else ''}"
+    )
+    return Signal(interval.value, unit, supports, why + doubt, details)
 
 
 def _clock_tells(
-    warm_s: Sequence[float],
-    without_s: Sequence[float],
-    shared_share: float | None,
-) -> tuple[Support | None, str]:
-    """What times support, and the doubt that keeps them from it."""
-    warm, fastest_s, slowest_s = median(warm_s), min(without_s), max(without_s)
-    is_faster = warm < REUSED_BELOW * fastest_s and fastest_s - warm >= CLOCK_GAIN_S
-    if is_faster and _all_but_a_straggler(warm_s, fastest_s):
-        return "reused", ""
-    if fastest_s < CLOCK_FLOOR_S:
-        return None, ": too short for a clock to tell, use a longer prefix"
+    interval: Interval, judged_s: float, without_s: float, shared_share: float | None, short_s: Sequence[float]
+) -> tuple[Support | None, str, bool]:
+    """What times support, the doubt that keeps them from it, and whether more groups could remove it."""
+    if interval.high < RATIO_BOUND:
+        if without_s - judged_s < CLOCK_GAIN_S:
+            return None, ": a few milliseconds are no evidence, use a longer prefix", False
+        return "reused", "", False
+    if without_s < CLOCK_FLOOR_S:
+        return None, ": too short for a clock to tell, use a longer prefix", False
     if shared_share is not None and shared_share < MIN_SHARED_SHARE:
-        return None, f": only {shared_share:.0%} of the prompt is shared, use a longer prefix"
-    if slowest_s > UNSTEADY_ABOVE * fastest_s:
-        return None, (
-            f", but cold and control should take equally long and took {_ms(fastest_s)} and "
-            f"{_ms(slowest_s)}: the machine was busy, or one of them was not cold"
-        )
-    if warm > NOT_REUSED_ABOVE * fastest_s:
-        return "not_reused", ""
-    return None, ": a difference this size may be noise, use a longer prefix or more questions"
+        return None, f": only {shared_share:.0%} of the prompt is shared, use a longer prefix", False
+    if short_s and median(short_s) > RATIO_BOUND * without_s:
+        return None, f": a prompt of a few words takes {_ms(median(short_s))}, too, use a longer prefix", False
+    if interval.low > RATIO_BOUND and interval.high > SOME_IS_SAVED_BELOW:
+        return "not_reused", "", False
+    if interval.low > RATIO_BOUND:
+        return None, ": some time is saved, less than reuse of the shared prefix saves", True
+    return None, ": the interval includes no effect and a large one; a quieter machine or more repeats tell", True
 
 
 def cached_tokens(
     cold: int | None,
-    warm: Sequence[int | None],
+    judged: Sequence[int | None],
     control: int | None,
     *,
     prompt_tokens: int | None = None,
     missing_why: str = "",
+    phase: str = "warm",
+    by_timings: Sequence[int | None] = (),
 ) -> Signal:
-    """Compare what warm requests say they reused with what any prompt reuses: the template's head."""
-    known = [tokens for tokens in warm if tokens is not None]
+    """Compare what judged requests say they reused with what any prompt reuses: the template's head.
+
+    `cold` and `control` are the most that one of these reused. `by_timings` is what llama-server's `timings` say of the
+    same judged requests: where both speak and differ, neither is believed.
+    """
+    known = [tokens for tokens in judged if tokens is not None]
     if not known:
-        return absent("tokens", missing_why or "no warm request succeeded")
+        return absent("tokens", missing_why or f"no {phase} request succeeded")
     head, head_is = _head(cold, control)
     hits = [tokens for tokens in known if tokens > head + NONCE_SLACK_TOKENS]
     value = median(known)
-    details = {"cold": cold, "warm": list(warm), "control": control}
-    said = f"warm requests report {_range(known)} cached tokens, {head_is}"
+    details = {"cold": cold, phase: list(judged), "control": control}
+    said = f"{phase} requests report {_range(known)} cached tokens, {head_is}"
+    if any(tokens is not None for tokens in by_timings):
+        details["timings"] = list(by_timings)
+    if disagreeing := [
+        pair for pair in zip(judged, by_timings, strict=False) if None not in pair and len(set(pair)) > 1
+    ]:
+        usage, timings = disagreeing[0]
+        no_use = f"{said}; usage says {usage} and timings.cache_n {timings} of the same request: they disagree"
+        return Signal(value, "tokens", None, no_use, details)
     if is_no_head(control, prompt_tokens):
         no_use = f"{said} of {prompt_tokens}: a number that ignores the prefix tells nothing about it"
         return Signal(value, "tokens", None, no_use, details)
     if len(hits) * 2 > len(known):
         return Signal(value, "tokens", "reused", said, details)
     if hits:
-        only = f"{said}; only {len(hits)} of {len(known)} warm requests reused anything"
+        only = f"{said}; only {len(hits)} of {len(known)} {phase} requests reused anything"
         return Signal(value, "tokens", None, only, details)
     return Signal(value, "tokens", "not_reused", said, details)
 
@@ -134,16 +166,19 @@ def counters(
     control: CounterDelta | None,
     *,
     num_warm: int,
+    num_cold: int = 1,
+    num_control: int = 1,
     missing_why: str = "",
+    phase: str = "warm",
 ) -> Signal:
-    """Compare the hits of the warm phase with those of requests that could share only the template's head."""
+    """Compare the hits of a judged phase with those of requests that could share only the template's head."""
     if warm.hits is None:
         return absent("tokens", missing_why or "the server has no counters")
     if min(warm.hits, cold.hits or 0) < 0:
         return absent("tokens", "a counter went backwards: the server restarted")
-    details = {"cold": asdict(cold), "warm": asdict(warm), "control": asdict(control) if control else None}
+    details = {"cold": asdict(cold), phase: asdict(warm), "control": asdict(control) if control else None}
     queried = "an unknown number of" if warm.queries is None else f"{warm.queries:g}"
-    said = f"the warm phase added {warm.hits:g} hit tokens to {queried} queried tokens"
+    said = f"the {phase} phase added {warm.hits:g} hit tokens to {queried} queried tokens"
     if warm.queries is not None and warm.hits > warm.queries:
         return Signal(warm.hits, "tokens", None, f"{said}: more hits than queries, so one of them miscounts", details)
     if not warm.hits and not warm.queries:
@@ -152,7 +187,7 @@ def counters(
     if control and is_no_head(control.hits, control.queries):
         no_use = f"{said}, the control {control.hits:g} to {control.queries:g}: its hits ignore the prefix"
         return Signal(warm.hits, "tokens", None, no_use, details)
-    head, _ = _head(cold.hits, control.hits if control else None)
+    head, _ = _head(_each(cold.hits, num_cold), _each(control.hits, num_control) if control else None)
     is_reuse = warm.hits > num_warm * (head + NONCE_SLACK_TOKENS)
     return Signal(warm.hits, "tokens", "reused" if is_reuse else "not_reused", said, details)
 
@@ -164,17 +199,16 @@ def is_no_head(reused_tokens: float | None, prompt_tokens: float | None) -> bool
     return reused_tokens > max(TEMPLATE_HEAD_TOKENS + NONCE_SLACK_TOKENS, prompt_tokens / 2)
 
 
+def _each(tokens: float | None, num_requests: int) -> float | None:
+    return None if tokens is None or not num_requests else tokens / num_requests
+
+
 def _head(cold: float | None, control: float | None) -> tuple[float, str]:
     if control is not None:
         return control, f"the control {control:g}"
     if cold is not None:
         return cold, f"the cold request {cold:g}"
     return TEMPLATE_HEAD_TOKENS, "the cold request tells no number"
-
-
-def _all_but_a_straggler(warm_s: Sequence[float], yardstick_s: float) -> bool:
-    slow = sum(seconds >= NOT_REUSED_ABOVE * yardstick_s for seconds in warm_s)
-    return slow <= (1 if len(warm_s) >= 3 else 0)
 
 
 def _range(values: Sequence[int]) -> str:

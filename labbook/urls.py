@@ -45,6 +45,10 @@ class ServerUrls:
         return self.root + "/version"
 
     @property
+    def props(self) -> str:
+        return self.root + "/props"
+
+    @property
     def is_loopback(self) -> bool:
         """True when the server is on this machine, where a proxy must never stand in between."""
         if self.host == "localhost" or self.host.endswith(".localhost"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -83,6 +83,22 @@ def contamination_by_traffic(steps: list[CounterDelta], sent_tokens: int | None,
         f"other traffic reached the server: the counters saw {sum(queries):g} queried tokens, "
         f"this measurement sent {sent_tokens}"
     )
+
+
+def contamination_by_loss(steps: list[CounterDelta], sent_tokens: Sequence[int | None]) -> str | None:
+    """Why the counters must have begun anew, or None: some steps counted their request, and more than one is missing.
+
+    A server that counts nothing while its cache is off does so in every step; one that publishes its counters late
+    is short of the last request.
+    """
+    told = [(step.queries, sent) for step, sent in zip(steps, sent_tokens, strict=True)]
+    known = [(queries, sent) for queries, sent in told if queries is not None and sent is not None]
+    lost = sum(sent - queries for queries, sent in known)
+    is_counting = any(queries >= sent for queries, sent in known)
+    late = max((sent for _, sent in known), default=0)
+    if not is_counting or lost <= late + NONCE_SLACK_TOKENS * len(known):
+        return None
+    return f"the counters missed {lost:g} of the tokens that were sent: the server restarted, or another one answered"
 
 
 def below_one_page(shared_tokens: int | None, page_tokens: int | None, *, is_estimate: bool) -> str | None:

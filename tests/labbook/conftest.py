@@ -53,6 +53,12 @@ class Behaviour:
     endless_metrics: bool = False
     tokenizes: bool = False
     streams: bool = True
+    delays_s: tuple[float, ...] = (0.0,)  # what each request takes besides, over and over
+    most_stored: int | None = None  # prompts that the cache holds; the one that was used longest ago goes
+    reuses_behind_a_change: bool = False  # a cache that forgets to compare the first word
+    config_labels: str = ""  # more labels of cache_config_info
+    facts: dict[str, dict] = field(default_factory=dict)  # address to the JSON object it answers
+    system_fingerprint: str | None = None
 
 
 @dataclass
@@ -80,7 +86,8 @@ class State:
     def cached(self, tokens: list[str]) -> int:
         if not self.behaviour.cache:
             return 0
-        shared = max([_shared(tokens, old) for old in self.stored], default=0)
+        skipped = len(HEAD) + 1 if self.behaviour.reuses_behind_a_change else 0
+        shared = max([_shared(tokens[skipped:], old[skipped:]) for old in self.stored], default=-skipped) + skipped
         if self.behaviour.preloaded:
             shared = len(tokens)
         page = self.behaviour.page_tokens
@@ -103,7 +110,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         behaviour = self.state.behaviour
-        if self.path == "/v1/models":
+        if self.path in behaviour.facts:
+            self._json(200, behaviour.facts[self.path])
+        elif self.path == "/v1/models":
             self._json(200, {"data": [{"id": name} for name in behaviour.models]})
         elif self.path == "/metrics" and behaviour.endless_metrics:
             self._endless()
@@ -150,15 +159,20 @@ class Handler(BaseHTTPRequestHandler):
             state.hits = state.queries = state.computed = 0
         tokens = state.tokens(body)
         cached = state.cached(tokens)
-        state.stored.append(tokens)
+        state.stored = [old for old in state.stored if old != tokens and _shared(old, tokens) <= len(HEAD)] + [tokens]
+        if behaviour.most_stored is not None:
+            state.stored = state.stored[-behaviour.most_stored :]
         state.hits += behaviour.hits_told(cached)
         state.queries += len(tokens) + behaviour.foreign_tokens
         state.computed += len(tokens) - cached
+        time.sleep(behaviour.delays_s[number % len(behaviour.delays_s)])
         time.sleep((len(tokens) - cached) * behaviour.token_s + (behaviour.first_request_s if number == 1 else 0))
         details = {"prompt_tokens_details": {"cached_tokens": cached}} if behaviour.cached_tokens else {}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": 2, **details, **behaviour.usage_told}
         times = {"cache_n": cached, "prompt_n": len(tokens) - cached, "prompt_ms": 1.5, **behaviour.timings_told}
         timings = {"timings": times} if behaviour.timings else {}
+        if behaviour.system_fingerprint:
+            timings["system_fingerprint"] = behaviour.system_fingerprint
         if body.get("stream") and behaviour.streams:
             return self._stream(body, usage, timings, number)
         message = {"role": "assistant", "content": "The archive"}
@@ -213,9 +227,9 @@ class Handler(BaseHTTPRequestHandler):
                 f"# TYPE llamacpp:prompt_tokens_total counter\nllamacpp:prompt_tokens_total {state.computed}\n"
                 f"llamacpp:prompt_tokens_cached_total {state.hits}\n"
             )
-        name = self.state.behaviour.engine
+        name, labels = self.state.behaviour.engine, self.state.behaviour.config_labels
         return (
-            f'{name}:cache_config_info{{block_size="{self.state.behaviour.page_tokens}"}} 1.0\n'
+            f'{name}:cache_config_info{{block_size="{self.state.behaviour.page_tokens}"{labels}}} 1.0\n'
             f'{name}:prefix_cache_hits_total{{model_name="{model}",engine="0"}} {float(state.hits)}\n'
             f'{name}:prefix_cache_hits_created{{model_name="{model}",engine="0"}} 1.75e9\n'
             f'{name}:prefix_cache_queries_total{{model_name="{model}",engine="0"}} {float(state.queries)}\n'

@@ -294,3 +294,54 @@ def test_labbook_imports_nothing_of_the_engine_or_the_course() -> None:
     for path in (ROOT / "labbook").glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert "minivllm import" not in text and "import minivllm" not in text and "import labs" not in text, path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "experiment", "verdict"),
+    [
+        (["--experiment", "pair"], "cold_warm", "reused"),
+        (["--experiment", "repeat", "--repeats", "2"], "repeat", "reused"),
+        (["--experiment", "control"], "control", "not_reused"),
+        (["--experiment", "eviction", "--competitors", "2"], "eviction", "reused"),
+        (["--experiment", "growth", "--repeats", "3"], "growth", "reused"),
+    ],
+)
+def test_every_experiment_is_one_command_one_record_and_has_an_exit_status(
+    arguments, experiment, verdict, serve, book, tmp_path, capsys
+) -> None:
+    figure = tmp_path / "figure.png"
+    assert measure(quick(serve(token_s=0.002), *arguments, "--expect", verdict, "--figure", str(figure))) == 0
+    assert f"verdict: {verdict}." in capsys.readouterr().out and figure.is_file()
+    assert [record["experiment"] for record in book.records(strict=True)] == [experiment]
+    assert labbook(["show"]) == 0 and "verdict: " in capsys.readouterr().out
+    assert labbook(["plot", "--out", str(figure)]) == 0
+
+
+@pytest.mark.parametrize("experiment", ["repeat", "growth"])
+def test_the_record_of_an_experiment_is_printed_as_json_and_another_verdict_exits_3(
+    experiment: str, serve, book, capsys
+) -> None:
+    arguments = ["--experiment", experiment, "--repeats", "3", "--questions", "1", "--expect", "contaminated", "--json"]
+    assert measure(quick(serve(), *arguments)) == 3
+    assert json.loads(capsys.readouterr().out) == book.records()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--burst", "2", "--experiment", "growth"], "--burst is another experiment than --experiment growth"),
+        (["--experiment", "burst", "--expect", "reused"], "a burst gives no verdict"),
+        (["--repeats", "0"], "repeats is 0"),
+        (["--experiment", "eviction", "--competitors", "0"], "competitors is 0"),
+        (["--most-seconds", "0"], "the time to repeat in is 0"),
+        (["--experiment", "growth", "--repeats", "2"], "growth needs 3 or more"),
+    ],
+)
+def test_experiments_that_make_no_sense_exit_2(arguments: list[str], said: str, book, capsys) -> None:
+    assert measure(["--base-url", "http://127.0.0.1:9", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_burst_may_be_named_as_an_experiment(serve, book) -> None:
+    assert measure(quick(serve(), "--experiment", "burst")) == 0
+    assert book.records()[-1]["burst_requests"] == 4

@@ -60,8 +60,9 @@ def test_a_cache_that_is_off_is_not_reused_by_all_three_signals(serve) -> None:
 
 def test_the_clock_alone_tells_both(serve) -> None:
     alone = {"token_s": SLOW, "usage": False, "metrics": False}
-    on, off = run(serve(**alone), prefix_words=600), run(serve(**alone, cache=False), prefix_words=600)
+    on, off = run(serve(**alone), prefix_words=300), run(serve(**alone, cache=False), prefix_words=300, questions=1)
     assert (on["verdict"], off["verdict"]) == ("reused", "not_reused")
+    assert min(on["groups"], off["groups"]) >= 3
     assert "clock alone can tell" in on["verdict_reason"]
 
 
@@ -119,7 +120,8 @@ def test_the_warm_up_is_another_prompt_of_the_same_shape_and_timed_apart(serve) 
     assert warm_up != cold and sorted(warm_up) == sorted(cold)
     assert record["verdict"] == "not_reused"
     assert record["warm_up_s"] > record["cold_s"]
-    assert [request["phase"] for request in record["requests"]] == ["cold", "warm", "warm", "warm", "control"]
+    phases = [request["phase"] for request in record["requests"] if request["group"] == 1]
+    assert phases[:5] == ["cold", "warm", "warm", "warm", "control"] and set(phases[5:]) <= {"short"}
 
 
 def test_warm_prompts_differ_from_the_cold_one_only_behind_the_shared_text(serve) -> None:

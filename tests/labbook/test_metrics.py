@@ -128,6 +128,13 @@ def test_an_sglang_page_is_summed_over_its_cache_sources() -> None:
     assert (reading.engine, reading.hits, reading.queries) == ("sglang", 320, 1000)
 
 
+def test_an_sglang_page_without_a_hit_yet_means_none_and_no_other_engines_page_does() -> None:
+    reading = metrics.read('sglang:prompt_tokens_total{model_name="m1"} 1200\n', model="m1")
+    assert (reading.engine, reading.hits, reading.queries, reading.why) == ("sglang", 0, 1200, None)
+    assert metrics.read('vllm:prefix_cache_queries_total{model_name="m1"} 1200\n', prefix="vllm").hits is None
+    assert metrics.read("sglang:num_requests_total 3\n", prefix="sglang").hits is None
+
+
 def test_a_minivllm_page_is_recognised_among_engines() -> None:
     text = "minivllm:prefix_cache_hits_total 16.0\nminivllm:prefix_cache_queries_total 48.0\n"
     reading = metrics.read(text)

@@ -53,5 +53,38 @@ def test_the_first_difference_of_two_bodies_is_found(first: bytes, second: bytes
     assert prompts.first_difference(first, second) == place
 
 
+BODY = {"model": "m", "messages": [{"role": "system", "content": "at 09:41 the archive, at 09:41, closes at 09:41"}]}
+
+
+def with_content(content: str) -> dict:
+    return {"model": "m", "messages": [{"role": "system", "content": content}]}
+
+
+@pytest.mark.parametrize(
+    ("other", "place"),
+    [
+        (with_content("at 09:42 the archive, at 09:41, closes at 09:41"), b"09:41 the"),
+        (with_content("at 09:41 the archive, at 09:42, closes at 09:41"), b"09:41, closes"),
+        (with_content("at 09:41 the archive, at 09:41, closes at 09:42"), b'09:41"'),
+        (with_content("at 09:41 the archive,  at 09:41, closes at 09:41"), b"at 09:41, closes"),
+        ({"messages": BODY["messages"], "model": "m"}, b'model":"m"'),
+    ],
+    ids=["time at the start", "in the middle", "at the end", "one blank", "order of keys"],
+)
+def test_two_bodies_that_differ_are_told_apart_at_their_first_byte(other: dict, place: bytes) -> None:
+    """MS-11: what was meant to be the same prompt, and is not."""
+    first, second = prompts.body_bytes(BODY), prompts.body_bytes(other)
+    found = prompts.first_difference(first, second)
+    assert found is not None and 0 <= found - first.index(place) < 5
+    assert prompts.sha256(first) != prompts.sha256(second)
+
+
+def test_one_letter_makes_another_nonce_and_keeps_its_length() -> None:
+    for _ in range(50):
+        (nonce,) = prompts.fresh_nonces(1)
+        other = prompts.with_another_first_letter(nonce)
+        assert other[0] != nonce[0] and other[1:] == nonce[1:]
+
+
 def test_a_lone_surrogate_in_a_body_does_not_stop_the_request() -> None:
     assert prompts.body_bytes({"model": "m\ud800"}) == b'{"model":"m?"}'

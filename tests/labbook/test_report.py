@@ -8,7 +8,7 @@ from labbook.report import as_text
 
 @pytest.fixture
 def record(serve) -> dict:
-    return measure(serve().url, prefix_words=60, timeout_s=10.0)
+    return measure(serve().url, prefix_words=60, timeout_s=10.0, repeats=1)
 
 
 def with_times(record: dict, cold_s: float, warm_s: float, control_s: float | None) -> list[str]:
@@ -22,12 +22,21 @@ def line_with(lines: list[str], words: str) -> str:
     return line
 
 
-@pytest.mark.parametrize(("cold_s", "control_s"), [(3.0, 0.2), (0.2, 3.0)])
-def test_the_ratio_that_the_clock_is_judged_by_stands_beside_warm_over_cold(record, cold_s, control_s) -> None:
-    lines = with_times(record, cold_s, 0.19, control_s)
-    assert f"warm / cold {0.19 / cold_s:.3f}:" in line_with(lines, "warm / cold 0")
-    judged = line_with(lines, "the faster of cold and control")
-    assert "cold and control 0.950:" in judged and "200.0 ms without reuse" in judged
+def test_the_ratio_stands_with_its_interval_and_the_clock_names_its_groups(record) -> None:
+    lines = as_text(record).splitlines()
+    interval = record["warm_over_cold_interval"]
+    ratio = line_with(lines, "  warm / cold ")
+    assert f"{record['warm_over_cold']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})" in ratio
+    assert "from 1 group" in " ".join(" ".join(lines).split())
+
+
+def test_several_groups_are_told_in_a_row_for_each_phase_and_with_the_rule_of_repeating(serve) -> None:
+    record = measure(serve().url, prefix_words=60, timeout_s=10.0, repeats=4)
+    lines = as_text(record).splitlines()
+    assert "4 groups, decided beforehand" in line_with(lines, "  groups ")
+    assert "4 cold, 12 warm, 4 control; 0 failed" in line_with(lines, "  requests ")
+    assert line_with(lines, "  warm, 12 ").endswith(" 64")
+    assert line_with(lines, "  control (changed prefix), 4 ").endswith(" 0")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,7 @@ def test_cold_and_control_that_are_far_apart_ask_for_another_measurement(record,
 
 def test_without_a_control_there_is_one_ratio_and_no_warning(record) -> None:
     text = "\n".join(with_times(record, 3.0, 0.1, None))
-    assert "faster of cold" not in text and "differ" not in text
+    assert "differ" not in text
 
 
 def test_the_control_is_explained_once_in_the_table_and_has_one_name(record) -> None:

@@ -3,44 +3,81 @@
 import pytest
 
 from labbook.signals import CounterDelta, cached_tokens, clock, counters
+from labbook.statistics import TimedGroup
+
+
+def groups(*told: tuple[list[float], list[float]]) -> list[TimedGroup]:
+    """Each group as judged seconds and seconds without reuse."""
+    return [TimedGroup(tuple(judged), tuple(without)) for judged, without in told]
 
 
 @pytest.mark.parametrize(
-    ("cold_s", "warm_s", "control_s", "supports"),
+    ("warm_s", "without_s", "supports"),
     [
-        (5.5, [0.8, 0.8, 0.9], 5.4, "reused"),
-        (5.5, [0.8], None, "reused"),
-        (5.5, [5.4, 5.6, 5.5], 5.5, "not_reused"),
-        (5.5, [0.8, 0.9, 6.0], 5.4, "reused"),  # one straggler of three
-        (5.5, [0.8, 6.0], 5.4, None),  # one of two is no straggler
-        (3.3, [0.3, 0.3, 0.3], 0.3, None),  # a slow first request is no cache
-        (0.6, [0.19, 0.2, 0.21], 0.2, None),  # a busy machine
-        (0.27, [0.18, 0.18, 0.18], 0.19, "not_reused"),
-        (1.0, [0.6, 0.6, 0.6], 1.0, None),
-        (0.03, [0.03, 0.03], 0.03, None),  # too fast for a clock
-        (0.03, [0.005, 0.005], 0.03, "reused"),  # fast, and yet six times faster
-        (0.008, [0.001, 0.001], 0.008, None),  # a few milliseconds are no evidence
-        (1.0, [0.78, 0.79, 0.8], 1.0, None),  # in between
-        (0.05, [0.05, 0.05], 1.0, None),  # cold was as fast as warm, the control was not
+        ([0.8, 0.8, 0.9], [5.5, 5.4], "reused"),
+        ([0.8], [5.5], "reused"),
+        ([5.4, 5.6, 5.5], [5.5, 5.5], "not_reused"),
+        ([0.8, 0.9, 6.0], [5.5, 5.4], None),  # one group does not show that 6.0 is a straggler
+        ([0.3, 0.3, 0.3], [3.3, 0.3], None),  # a slow first request is no cache
+        ([0.19, 0.2, 0.21], [0.6, 0.2], None),  # a busy machine
+        ([0.03, 0.03], [0.03, 0.03], None),  # too fast for a clock
+        ([0.005, 0.005], [0.03, 0.03], "reused"),  # fast, and yet six times faster
+        ([0.001, 0.001], [0.008, 0.008], None),  # a few milliseconds are no evidence
+        ([0.78, 0.79, 0.8], [1.0, 1.0], None),  # something is saved, and not what reuse saves
+        ([0.05, 0.05], [0.05, 1.0], None),  # cold was as fast as warm, the control was not
     ],
 )
-def test_the_clock_supports_only_what_it_can_see(cold_s, warm_s, control_s, supports) -> None:
-    assert clock(cold_s, warm_s, control_s).supports == supports
+def test_the_clock_supports_only_what_it_can_see_in_one_group(warm_s, without_s, supports) -> None:
+    assert clock(groups((warm_s, without_s))).supports == supports
+
+
+def test_more_groups_show_that_one_slow_request_was_a_straggler() -> None:
+    quiet, straggler = ([0.8, 0.9, 0.8], [5.5, 5.4]), ([0.8, 0.9, 6.0], [5.5, 5.4])
+    signal = clock(groups(quiet, straggler, quiet))
+    assert (signal.supports, signal.details["groups"]) == ("reused", 3)
+
+
+def test_a_machine_that_becomes_slower_between_groups_is_no_effect() -> None:
+    fast, slow = ([1.0, 1.0, 1.0], [1.0, 1.0]), ([2.0, 2.0, 2.0], [2.0, 2.0])
+    assert clock(groups(fast, slow, slow)).supports == "not_reused"
+
+
+def test_more_groups_are_asked_for_only_where_they_could_tell() -> None:
+    def may_tell(warm_s: list[float], without_s: list[float], share: float | None = None) -> bool:
+        return clock(groups((warm_s, without_s)), shared_share=share).details["more_groups_may_tell"]
+
+    assert may_tell([0.2, 0.4], [0.3, 0.9])
+    assert not may_tell([0.01, 0.02], [0.01, 0.03])  # too short
+    assert not may_tell([1.0, 1.1], [1.0, 1.1], share=0.2)
+    assert not may_tell([0.1, 0.1], [1.0, 1.0])
 
 
 def test_equal_times_say_nothing_when_little_of_the_prompt_is_shared() -> None:
-    signal = clock(5.0, [5.0, 5.0], 5.0, shared_share=0.2)
+    signal = clock(groups(([5.0, 5.0], [5.0, 5.0])), shared_share=0.2)
     assert signal.supports is None
     assert "only 20% of the prompt is shared" in signal.why
 
 
-def test_the_value_of_the_clock_is_warm_over_cold() -> None:
-    assert clock(4.0, [1.0, 2.0, 3.0], 5.0).value == 0.5
+def test_the_value_of_the_clock_is_the_median_ratio_within_groups_and_its_interval_stands_beside_it() -> None:
+    signal = clock(groups(*[([seconds], [4.0]) for seconds in (1.0, 2.0, 3.0)]), confidence=0.9, seed=3)
+    assert (signal.value, signal.unit) == (0.5, "warm / without reuse")
+    interval = signal.details["interval"]
+    assert (interval["low"], interval["high"], interval["confidence"], interval["seed"]) == (0.25, 0.75, 0.9, 3)
+    assert "0.250 to 0.750 at 90% from 3 groups" in signal.why
 
 
-def test_no_warm_time_makes_the_clock_absent() -> None:
-    signal = clock(4.0, [], None)
-    assert (signal.value, signal.supports, signal.why) == (None, None, "no warm request succeeded")
+def test_no_pair_of_times_makes_the_clock_absent() -> None:
+    signal = clock([])
+    assert (signal.value, signal.supports) == (None, None)
+    assert signal.why == "no warm request succeeded beside one without reuse"
+
+
+def test_usage_and_timings_that_differ_are_both_not_believed() -> None:
+    signal = cached_tokens(0, [592, 592], 0, by_timings=[592, 0])
+    assert signal.supports is None
+    assert "usage says 592 and timings.cache_n 0 of the same request: they disagree" in signal.why
+    agreeing = cached_tokens(0, [592, None], 0, by_timings=[592, 592])
+    assert (agreeing.supports, agreeing.details["timings"]) == ("reused", [592, 592])
 
 
 @pytest.mark.parametrize(
@@ -93,6 +130,12 @@ def test_counters_that_did_not_move_are_told_apart_from_misses() -> None:
     missed = counters(delta(0, 600), delta(0, 1800), delta(0, 600), num_warm=3)
     assert "did not move" in still.why
     assert "added 0 hit tokens to 1800 queried" in missed.why
+
+
+def test_the_head_that_counts_for_every_request_is_the_controls_share_of_it() -> None:
+    """Six controls that share a template's head of 24 tokens are no warm cache, whatever they sum up to."""
+    told = counters(delta(96, 2400), delta(288, 7200), delta(144, 3600), num_warm=12, num_cold=4, num_control=6)
+    assert told.supports == "not_reused"
 
 
 def test_absent_counters_are_null_with_the_reason() -> None:

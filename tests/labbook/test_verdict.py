@@ -8,6 +8,7 @@ from labbook.signals import CounterDelta, Signal
 from labbook.verdict import (
     WORDS,
     below_one_page,
+    contamination_by_loss,
     contamination_by_tokens,
     contamination_by_traffic,
     contamination_everywhere,
@@ -123,3 +124,21 @@ def test_a_shared_prefix_below_one_page_is_told_in_words(shared, page, below) ->
     assert (said is not None) is below
     if below:
         assert said.startswith(f"the shared prefix of {shared} tokens is below one page of {page or 16}")
+
+
+@pytest.mark.parametrize(
+    ("gained", "sent", "is_contaminated"),
+    [
+        ([700, 700, 700, 700], [700, 700, 700, 700], False),
+        ([700, 0, 700, 50], [700, 700, 700, 700], True),  # restarted, and climbed back past its old value
+        ([0, 0, 0, 0], [700, 700, 700, 700], False),  # the cache is off
+        ([350, 350, 350, 350], [700, 700, 700, 700], False),  # it counts something else
+        ([0, 700, 700, 700], [700, 700, 700, 700], False),  # it publishes late
+        ([692, 693, 692, 691], [700, 700, 700, 700], False),  # it counts no template
+        ([700, None, 700, 0], [700, 700, None, 700], False),  # too little is known
+    ],
+)
+def test_counters_that_lose_more_than_one_request_began_anew(gained, sent, is_contaminated) -> None:
+    told = contamination_by_loss([CounterDelta(0, queries) for queries in gained], sent)
+    assert (told is not None) == is_contaminated
+    assert told is None or "1350 of the tokens that were sent: the server restarted" in told

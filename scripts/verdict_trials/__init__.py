@@ -1,0 +1,1 @@
+"""The trials of the verdict: one run of the instrument, and the table of many."""
