@@ -156,7 +156,7 @@ def _lines(path: Path, on_bytes: Callable[[int], None] = lambda _: None) -> Iter
                 on_bytes(file.tell() - consumed)
                 consumed = file.tell()
                 raw = raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw
-                if raw.strip():
+                if raw.strip() or len(raw) > MAX_LINE_BYTES:
                     yield _parsed(path, number, raw)
     except _UNREADABLE as error:
         raise TraceError(f"{path} cannot be read after line {number}: {error}") from None
