@@ -19,7 +19,7 @@ class Access:
     output_ids: tuple[int, ...] = ()  # generated units, when the traffic knows them; public traces do not
     num_output_tokens: int = 0
     arrived_s: float = 0.0  # seconds of trace time
-    session: str | None = None  # the conversation or user it belongs to: sticky routing, slots by id
+    session: str | None = None  # the conversation or user it belongs to: sticky routing, one cache file each
     salt: str | None = None  # separates tenants: nothing of one salt is found under another
     unit_tokens: int = 1
 
@@ -31,3 +31,13 @@ class Access:
             raise ValueError(f"num_input_tokens is {self.num_input_tokens}, and the prompt has {held}")
         if self.num_output_tokens < 0:
             raise ValueError(f"num_output_tokens is {self.num_output_tokens}: give 0 or more")
+
+    @property
+    def kept_ids(self) -> tuple[int, ...]:
+        """The units whose keys and values exist once the request has ended, prompt first.
+
+        The last sampled token was never fed back into the model, so it has none.
+        """
+        if not self.output_ids:
+            return self.unit_ids
+        return self.unit_ids + (self.output_ids[:-1] if self.unit_tokens == 1 else self.output_ids)
