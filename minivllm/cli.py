@@ -1,4 +1,4 @@
-"""`minivllm`: serve a model over HTTP, or generate one answer."""
+"""`minivllm`: serve a model over HTTP, generate one answer, or replay traffic through cache designs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
+from labbook.errors import LabbookError
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
+from minivllm.policies.command import add_replay
 from minivllm.request import RequestError
 from minivllm.server.flags import add_engine_flags, engine_config
 
@@ -28,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except ConfigError as error:
         return _fail(str(error), WRONG_USAGE)
-    except (ModelError, RequestError) as error:
+    except (LabbookError, ModelError, RequestError) as error:
         return _fail(str(error), FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: install the extra 'engine' (make setup does)", FAILED)
@@ -51,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_serve(commands)
     _add_generate(commands)
+    add_replay(commands, lambda: import_module("labbook.book"), lambda: import_module("labbook.figures"))
     return parser
 
 

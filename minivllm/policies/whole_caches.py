@@ -12,7 +12,7 @@ Ids = tuple[int, ...]
 
 
 class WholeCacheLRU:
-    """One cache per request, prompt and answer; a new request starts from a copy of the most alike, cut where they part.
+    """One cache per request, prompt and answer; a request starts from a copy of the most alike, cut where they part.
 
     Models `LRUPromptCache` of mlx-lm 0.32 (mlx_lm/models/cache.py; mlx_lm.server --prompt-cache-size 10,
     --prompt-cache-bytes). A cache that is a prefix of a new one is thrown away; two that part somewhere hold what they
