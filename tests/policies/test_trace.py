@@ -128,7 +128,7 @@ def test_blank_lines_and_a_byte_order_mark_and_foreign_line_ends_are_passed_over
 
 
 def test_an_overlong_line_is_refused_and_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("minivllm.policies.trace.MAX_LINE_BYTES", 100)
+    monkeypatch.setattr("minivllm.policies.trace_line.MAX_LINE_BYTES", 100)
     assert "line 2: it is longer than 100 bytes" in refusal(tmp_path, request(), " " * 10_000 + request())
 
 
