@@ -48,7 +48,7 @@ class Setup:
     def smallest_units(self) -> int:
         """The smallest capacity that holds anything."""
         smallest = {"block-hash": self.block_units, "engine": self.block_units, "radix": self.page_units}
-        return {**smallest, "slots": self.num_slots}.get(self.design, 1)
+        return {**smallest, "slot": self.num_slots}.get(self.design, 1)
 
     @property
     def needs_future(self) -> bool:
@@ -98,9 +98,9 @@ DESIGNS: dict[str, Callable[[Setup], CacheDesign]] = {
     "block-hash": _block_hash,  # vLLM
     "engine": _engine,  # minivllm: block-hash with the index that the engine runs on
     "radix": _radix,  # SGLang
-    "slots": _slots,  # llama.cpp
-    "whole-caches": _whole_caches,  # mlx_lm.server
-    "files": _files,  # mlx-lm's prompt-cache files
+    "slot": _slots,  # llama.cpp
+    "whole-cache": _whole_caches,  # mlx_lm.server
+    "file": _files,  # mlx-lm's prompt-cache files
 }
 _BY_BLOCKS = ("block-hash", "engine")
 EVICTING = (*_BY_BLOCKS, "radix")

@@ -107,9 +107,9 @@ class HeadFirstLRU:
 class SegmentedLRU:
     """Scan-resistant: what was used once goes before anything that came back. O(1).
 
-    Two LRU queues, probation and protected. A block enters the second when it is found again; the second holds at most
-    `protected_share` of the candidates, and its least recent go back to the end of the first (Karedla and others,
-    "Caching strategies to improve disk system performance", 1994). A long document read once flushes probation only.
+    Two LRU queues, probation and protected. A block enters the second when it is found again. When a victim is wanted
+    and the second holds more than `protected_share` of the candidates, its least recent go back to the end of the first
+    (segmented LRU: Karedla and others, "Caching strategies to improve disk system performance", 1994). A long document read once flushes probation only.
 
     Tail-first, as LRU: a block comes back no less often and is released no earlier than what hangs on it.
     """
@@ -126,11 +126,6 @@ class SegmentedLRU:
     def add(self, page_id: int) -> None:
         queue = self._protected if page_id in self._came_back else self._probation
         queue[page_id] = None
-        while len(self._protected) > self.protected_share * len(self):
-            demoted = next(iter(self._protected))
-            del self._protected[demoted]
-            self._came_back.discard(demoted)
-            self._probation[demoted] = None
 
     def remove(self, page_id: int) -> None:
         queue = self._protected if page_id in self._protected else self._probation
@@ -143,6 +138,11 @@ class SegmentedLRU:
         self._came_back.discard(page_id)
 
     def pop_victim(self) -> int:
+        while len(self._protected) > self.protected_share * len(self):
+            demoted = next(iter(self._protected))
+            del self._protected[demoted]
+            self._came_back.discard(demoted)
+            self._probation[demoted] = None
         queue = self._probation or self._protected
         page_id = next(iter(queue))
         del queue[page_id]

@@ -25,15 +25,15 @@ def add_design(parser: argparse.ArgumentParser) -> None:
         help="of block-hash and engine (default: 16 for traffic in tokens, else the trace's)",
     )
     group.add_argument("--page-size", type=_count, metavar="TOKENS", help="of radix (default: 1, or the trace's block)")
-    group.add_argument("--slots", type=_count, default=4, metavar="NUMBER", help="of slots (default: %(default)s)")
+    group.add_argument("--slots", type=_count, default=4, metavar="NUMBER", help="of slot (default: %(default)s)")
     group.add_argument(
         "--similarity",
         type=float,
         default=0.1,
         metavar="SHARE",
-        help="of slots: what must be shared (default: 0.1)",
+        help="of slot: what must be shared (default: 0.1)",
     )
-    group.add_argument("--max-caches", type=_count, metavar="NUMBER", help="of whole-caches (default: what fits)")
+    group.add_argument("--max-caches", type=_count, metavar="NUMBER", help="of whole-cache (default: what fits)")
 
 
 def add_traffic(parser: argparse.ArgumentParser) -> None:
