@@ -109,7 +109,8 @@ class SegmentedLRU:
 
     Two LRU queues, probation and protected. A block enters the second when it is found again. When a victim is wanted
     and the second holds more than `protected_share` of the candidates, its least recent go back to the end of the first
-    (segmented LRU: Karedla and others, "Caching strategies to improve disk system performance", 1994). A long document read once flushes probation only.
+    (segmented LRU: Karedla and others, "Caching strategies to improve disk system performance", 1994). A long document
+    that is read once flushes probation only.
 
     Tail-first, as LRU: a block comes back no less often and is released no earlier than what hangs on it.
     """
