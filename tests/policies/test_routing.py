@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -263,3 +265,10 @@ def test_the_promises_of_each_routing(traffic: list[Access], num_replicas: int) 
 def test_at_endless_speed_nothing_is_ever_in_hand() -> None:
     result = replay_fleet(make("few-shot"), unbounded(2), LongestPrefix(2), tokens_per_s=math.inf)
     assert [replica.num_requests for replica in result.replicas] == [160, 0]
+
+
+def test_the_page_about_routing_shows_what_its_example_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "routing.md").read_text(encoding="utf-8")
+    code, printed = re.findall(r"```(?:python|text)\n(.*?)```", page, flags=re.DOTALL)
+    exec(compile(code, "docs/routing.md", "exec"), {})
+    assert capsys.readouterr().out == printed
