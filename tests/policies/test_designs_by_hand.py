@@ -22,6 +22,21 @@ def branches(radix: RadixCache) -> set[str]:
     return {"".join(map(chr, node.ids)) for node in radix.nodes()}
 
 
+@pytest.mark.parametrize(
+    ("design", "counts"),
+    [
+        (BlockHashCache(None, block_units=2), [0, 2, 4]),
+        (RadixCache(None), [0, 2, 4]),
+        (SlotCache(num_slots=2), [0, 2, 2]),
+        (WholeCacheLRU(max_caches=2), [0, 2, 4]),
+        (FileCache(), [0, 0, 4]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_five_designs_on_the_three_requests_of_the_readme(design: CacheDesign, counts: list[int]) -> None:
+    assert found(design, "abcd", "abxy", "abcd") == counts
+
+
 @pytest.mark.parametrize("engine_index", [False, True])
 def test_a_block_hash_cache_finds_whole_blocks_and_evicts_the_deepest_of_the_least_recent_request(
     engine_index: bool,
