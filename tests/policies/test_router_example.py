@@ -19,6 +19,9 @@ import pytest
 from labbook.book import Labbook
 from labbook.errors import UsageError
 from labbook.signals import CounterDelta
+from minivllm.server.errors import ApiError
+from minivllm.server.fields import parse
+from minivllm.server.openai import ChatCompletion
 from scripts.route_replicas import tether
 from scripts.route_replicas.drive import Outcome, Sizes, asked_documents, prompts
 from scripts.route_replicas.records import as_table, balance, record_of, sentence
@@ -97,6 +100,17 @@ def test_prompts_differ_from_the_first_word_between_documents_and_only_at_the_en
     assert len({systems.pop() for systems in ({s for s, _ in asked} for asked in by_document.values())}) == 3
     assert len({question for asked in by_document.values() for _, question in asked}) == 9
     assert len({asked[0][0].split()[0] for asked in by_document.values()}) == 3
+
+
+def test_the_engine_takes_what_routers_write_out_at_its_default_and_nothing_more() -> None:
+    """The fields that vllm-router 0.1.17 and sglang-router 0.3.2 add to every chat request, captured."""
+    added = {"logprobs": False, "no_stop_trim": False, "ignore_eos": False, "continue_final_message": False}
+    added |= {"skip_special_tokens": True, "separate_reasoning": True, "stream_reasoning": True}
+    added |= {"return_hidden_states": False, "include_reasoning": True}
+    body = {"model": "tiny", "messages": [{"role": "user", "content": "q"}]}
+    assert parse(ChatCompletion, {**body, **added}) == parse(ChatCompletion, body)
+    with pytest.raises(ApiError, match="return_hidden_states=True is not supported here"):
+        parse(ChatCompletion, {**body, **added, "return_hidden_states": True})
 
 
 @pytest.mark.parametrize(("loads", "expected"), [([3, 3], 1.0), ([4, 0], 2.0), ([6, 3, 3], 1.5), ([0, 0], None)])
