@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minivllm.policies.block_hash import BlockHashCache
-from minivllm.policies.eviction import POLICIES, LeavesByKey, SegmentedLRU, fewest_uses
+from minivllm.policies.eviction import POLICIES
+from minivllm.policies.leaves_by_key import LeavesByKey, fewest_uses
 from minivllm.policies.radix import RadixCache
+from minivllm.policies.segmented_lru import SegmentedLRU
 from tests.policies.traffic_of import ask, found
 
 KEEPING_PREFIXES = [name for name in POLICIES if name != "lru-head-first"]

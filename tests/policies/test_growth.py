@@ -10,8 +10,8 @@ import pytest
 
 from minivllm.policies.access import Access
 from minivllm.policies.block_hash import BlockHashCache
-from minivllm.policies.eviction import LeavesByKey
 from minivllm.policies.exact_index import ExactPrefixIndex
+from minivllm.policies.leaves_by_key import LeavesByKey
 
 JUST_AFTER_THE_TABLES_GREW = 5_462  # where dicts have the most room to spare: two thirds of 2**13, and one
 
