@@ -44,10 +44,7 @@ def add_replay(commands: Any, book: Module, figures: Module) -> None:
 
 
 def _run(arguments: argparse.Namespace, book: Module, figures: Module) -> int:
-    if arguments.figure and not arguments.sweep:
-        raise ConfigError("--figure draws a sweep: give --sweep, too")
-    if arguments.labbook:
-        book().Labbook(arguments.labbook).check_writable_place()
+    _check_outputs(arguments, book)
     try:
         record = _record(arguments)
     except (TraceError, TrafficError) as error:
@@ -55,12 +52,23 @@ def _run(arguments: argparse.Namespace, book: Module, figures: Module) -> int:
         return 1
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if arguments.figure:
-        sweep_figure(figures(), record["sweep"], record["trace"], arguments.figure)
+    print(json.dumps(record) if arguments.json else "\n".join(lines(record)))
     if arguments.labbook:
         book().Labbook(arguments.labbook).append(record)
-    print(json.dumps(record) if arguments.json else "\n".join(lines(record)))
+    if arguments.figure:
+        sweep_figure(figures(), record["sweep"], record["trace"], arguments.figure)
     return 0
+
+
+def _check_outputs(arguments: argparse.Namespace, book: Module) -> None:
+    """A sweep takes minutes: what could not be written in the end is said before."""
+    figure = arguments.figure
+    if figure and not arguments.sweep:
+        raise ConfigError("--figure draws a sweep: give --sweep, too")
+    if figure and (figure.suffix.lower() != ".png" or not figure.parent.is_dir()):
+        raise ConfigError(f"--figure is {figure}: name a file that ends in .png, in a folder that exists")
+    if arguments.labbook:
+        book().Labbook(arguments.labbook).check_writable_place()
 
 
 def _record(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -86,7 +94,7 @@ def _setup(arguments: argparse.Namespace, source: Source) -> Setup:
         design=arguments.design,
         eviction=arguments.eviction,
         capacity_units=arguments.capacity,
-        block_units=_in_units("--block-size", arguments.block_size or max(unit, BLOCK_TOKENS), unit),
+        block_units=_in_units("--block-size", arguments.block_size or (unit if unit > 1 else BLOCK_TOKENS), unit),
         page_units=_in_units("--page-size", arguments.page_size or unit, unit),
         num_slots=arguments.slots,
         similarity=arguments.similarity,

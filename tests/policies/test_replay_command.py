@@ -116,6 +116,8 @@ def test_a_person_gets_lines_and_a_table(trace: str, capsys: pytest.CaptureFixtu
         (["{trace}", "--block-size", "500"], 2, "a multiple of the traffic's blocks of 512"),
         (["{trace}", "--design", "radix", "--eviction", "lru-head-first"], 2, "cannot evict head-first"),
         (["{trace}", "--figure", "x.png"], 2, "give --sweep, too"),
+        (["{trace}", "--sweep", "--figure", "x.pdf"], 2, "a file that ends in .png"),
+        (["{trace}", "--sweep", "--figure", "nowhere/x.png"], 2, "in a folder that exists"),
         (["{trace}", "--model-config", "nowhere.json"], 2, "cannot read the model's config nowhere.json"),
         (["{trace}", "--labbook", "/nowhere/book.md"], 1, "/nowhere does not exist"),
         (["nowhere.jsonl"], 1, "no trace file at nowhere.jsonl"),
