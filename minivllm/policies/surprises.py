@@ -53,13 +53,14 @@ def chat_in_slots(table: Table) -> Surprise:
     more = _found(table, chat, "slot", num_slots=num_slots, capacity_units=room_tokens)
     choosy = _found(table, chat, "slot", num_slots=num_slots, capacity_units=room_tokens, similarity=0.8)
     longest = max(access.num_input_tokens for access in chat)
+    is_one_slot_used = table.room.replay(chat, "slot").stats.held_units <= max(len(a.kept_ids) for a in chat)
     return Surprise(
         row.name,
         f"four slots find {slot:.2f} where the tree finds {radix:.2f}.",
         f"The common system message is at least {chat.system_tokens / longest:.0%} of every prompt, and 10% that agree "
         "make a slot fit, so each person is given the slot of the last one, and the others stay empty: "
         f"{num_slots} slots of that size, one for everybody, find {more:.2f}. When 80% has to agree, {choosy:.2f}.",
-        radix - slot > APART and _alike(more, slot) and choosy - more > APART and chat.system_tokens > 0.1 * longest,
+        radix - slot > APART and is_one_slot_used and _alike(more, slot) and choosy - more > APART,
     )
 
 
