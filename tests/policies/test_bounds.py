@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minivllm.policies.access import Access
@@ -72,17 +72,20 @@ def test_belady_refuses_traffic_that_is_not_the_future_it_read() -> None:
         found(design, "abc")
 
 
+@settings(max_examples=60, deadline=None)
 @given(traffic=st.lists(PROMPTS_ONLY, min_size=1, max_size=6), room=st.integers(1, 3))
 def test_belady_is_as_good_as_the_best_of_all_choices(traffic: list[Access], room: int) -> None:
     assert optimum(traffic, room) == best_by_trying_everything(traffic, room)
 
 
+@settings(max_examples=60, deadline=None)
 @given(traffic=st.lists(REQUESTS.filter(lambda r: len(r.kept_ids) < 5), min_size=1, max_size=5), room=st.integers(1, 2))
 def test_nobody_beats_belady_with_answers_either(traffic: list[Access], room: int) -> None:
     traffic = [Access(r.unit_ids, r.num_input_tokens, r.output_ids) for r in traffic]
     assert optimum(traffic, room) == best_by_trying_everything(traffic, room)
 
 
+@settings(max_examples=60, deadline=None)
 @given(traffic=TRAFFIC, room=st.integers(4, 12))
 def test_no_design_and_no_policy_beats_belady(traffic: list[Access], room: int) -> None:
     bound = optimum(traffic, room)
@@ -91,6 +94,7 @@ def test_no_design_and_no_policy_beats_belady(traffic: list[Access], room: int) 
             assert sum(found(setup.build(), *traffic)) <= bound, setup
 
 
+@settings(max_examples=60, deadline=None)
 @given(traffic=TRAFFIC, num_blocks=st.integers(1, 6))
 def test_no_policy_beats_belady_in_blocks_of_two(traffic: list[Access], num_blocks: int) -> None:
     bound = optimum(traffic, num_blocks, block_units=2)
@@ -98,6 +102,7 @@ def test_no_policy_beats_belady_in_blocks_of_two(traffic: list[Access], num_bloc
         assert sum(found(BlockHashCache(num_blocks, 2, eviction), *traffic)) <= bound, eviction
 
 
+@settings(max_examples=60, deadline=None)
 @given(traffic=TRAFFIC)
 def test_without_bounds_blocks_and_tree_find_everything_and_slots_lose_some(traffic: list[Access]) -> None:
     best = ideal(traffic)
@@ -115,6 +120,7 @@ def test_even_slots_without_bounds_lose_the_end_that_another_overwrote() -> None
     assert ideal(traffic) == [0, 2, 4]
 
 
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10), lengths=st.lists(st.integers(0, 80), min_size=2, max_size=8))
 def test_a_radix_tree_of_pages_of_16_finds_what_blocks_of_16_find(seed: int, lengths: list[int]) -> None:
     tree, blocks = RadixCache(None, page_units=16), BlockHashCache(None, block_units=16)
@@ -124,6 +130,7 @@ def test_a_radix_tree_of_pages_of_16_finds_what_blocks_of_16_find(seed: int, len
 
 
 @pytest.mark.parametrize("eviction", [name for name in EVICTIONS if name != "belady"])
+@settings(max_examples=60, deadline=None)
 @given(traffic=TRAFFIC, room=st.integers(1, 6), block_units=st.integers(1, 2))
 def test_the_engines_index_and_the_exact_one_give_the_same_answers(
     eviction: str, traffic: list[Access], room: int, block_units: int

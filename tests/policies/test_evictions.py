@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minivllm.policies.block_hash import BlockHashCache
@@ -90,6 +90,7 @@ def test_two_of_three_blocks_are_found_again_after_one_was_needed(seed: int) -> 
 
 
 @pytest.mark.parametrize("eviction", KEEPING_PREFIXES)
+@settings(max_examples=60, deadline=None)
 @given(prompts=PROMPTS, room=st.integers(1, 8))
 def test_no_block_is_evicted_before_what_hangs_on_it(eviction: str, prompts: list[str], room: int) -> None:
     cache = BlockHashCache(room, eviction=eviction)
@@ -101,6 +102,7 @@ def test_no_block_is_evicted_before_what_hangs_on_it(eviction: str, prompts: lis
 
 
 @pytest.mark.parametrize("eviction", KEEPING_PREFIXES)
+@settings(max_examples=60, deadline=None)
 @given(prompts=PROMPTS, room=st.integers(1, 8), page_units=st.integers(1, 2))
 def test_no_node_of_a_radix_tree_is_evicted_before_its_branches(
     eviction: str, prompts: list[str], room: int, page_units: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minivllm.policies.access import Access
@@ -98,6 +98,7 @@ def test_blocks_of_other_salts_are_other_blocks() -> None:
     assert reuse.percentile(50) is None
 
 
+@settings(max_examples=60, deadline=None)
 @given(prompts=PROMPTS, room=st.integers(1, 12))
 def test_lru_finds_the_blocks_whose_distance_is_less_than_the_room(prompts: list[str], room: int) -> None:
     """As long as every request fits; distances below 16 are exact."""
