@@ -15,6 +15,7 @@ before it, so what is left must be prefixes.
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
@@ -52,7 +53,15 @@ class Eviction(Protocol):
 
 
 class LRU(TailFirstLRU):
-    """The engine's own: least recently used first, the deepest first within one request. O(1)."""
+    """The engine's own: least recently used first, the deepest first within one request. O(1).
+
+    Its queue is an OrderedDict here: the first key of a plain dict is found by walking over all that were deleted
+    before it, and took 30 us in a queue of 1,000,000.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._queue: OrderedDict[int, None] = OrderedDict()
 
     def touch(self, page_id: int) -> None:
         """Recency comes from `add` alone."""

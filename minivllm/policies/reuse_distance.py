@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
 from minivllm.policies.access import Access
@@ -28,7 +28,7 @@ class ReuseDistance:
         self.block_units, self.max_blocks = block_units, max_blocks
         self.num_first_uses = 0
         self.num_uses: Counter[int] = Counter()  # by rounded distance
-        self._last_use: dict[int, _Use] = {}  # by block, least recent first
+        self._last_use: OrderedDict[int, _Use] = OrderedDict()  # by block, least recent first
         self._uses = _UsesInOrder()
         self._salts: dict[str | None, int] = {}
 
@@ -42,7 +42,7 @@ class ReuseDistance:
         for name in reversed(names):
             self._last_use[name] = use
         while len(self._last_use) > self.max_blocks:
-            self._uses.change(self._last_use.pop(next(iter(self._last_use))), -1)
+            self._uses.change(self._last_use.popitem(last=False)[1], -1)
 
     def percentile(self, percent: float) -> int | None:
         """The smallest distance, in blocks, that at least `percent` of the reuses do not exceed. None without any."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 
 class SegmentedLRU:
     """Two LRU queues, probation and protected. O(1).
@@ -16,8 +18,8 @@ class SegmentedLRU:
 
     def __init__(self, protected_share: float = 0.8) -> None:
         self.protected_share = protected_share
-        self._probation: dict[int, None] = {}
-        self._protected: dict[int, None] = {}
+        self._probation: OrderedDict[int, None] = OrderedDict()
+        self._protected: OrderedDict[int, None] = OrderedDict()
         self._came_back: set[int] = set()
 
     def __len__(self) -> int:
@@ -39,12 +41,10 @@ class SegmentedLRU:
 
     def pop_victim(self) -> int:
         while len(self._protected) > self.protected_share * len(self):
-            demoted = next(iter(self._protected))
-            del self._protected[demoted]
+            demoted, _ = self._protected.popitem(last=False)
             self._came_back.discard(demoted)
             self._probation[demoted] = None
         queue = self._probation or self._protected
-        page_id = next(iter(queue))
-        del queue[page_id]
+        page_id, _ = queue.popitem(last=False)
         self.forget(page_id)
         return page_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
 
 from minivllm.policies.access import Access
 from minivllm.policies.prefixes import common_length
@@ -37,7 +38,7 @@ class WholeCacheLRU:
 
     def restart(self) -> None:
         self._sorted: dict[str | None, list[Ids]] = {}  # by salt; neighbours in order share the longest prefixes
-        self._recency: dict[tuple[str | None, Ids], None] = {}
+        self._recency: OrderedDict[tuple[str | None, Ids], None] = OrderedDict()
         self._held_units = 0
 
     def lookup(self, access: Access) -> int:
@@ -92,8 +93,7 @@ class WholeCacheLRU:
                 place = bisect_right(caches, ids[:shared]) if shared else 0
 
     def _make_recent(self, salt: str | None, ids: Ids) -> None:
-        del self._recency[salt, ids]
-        self._recency[salt, ids] = None
+        self._recency.move_to_end((salt, ids))
 
     def _drop(self, salt: str | None, ids: Ids) -> None:
         del self._recency[salt, ids]
