@@ -50,7 +50,7 @@ class SlotCache:
 
     def restart(self) -> None:
         self.slots = [Slot() for _ in range(self.num_slots)]
-        self._slot_of: dict[int, Slot] = {}  # by id() of a request between its lookup and its insert
+        self._running: list[tuple[Access, Slot]] = []  # requests between their lookup and their insert
 
     def lookup(self, access: Access) -> int:
         is_refused = self.context_units is not None and len(access.unit_ids) > self.context_units
@@ -58,14 +58,15 @@ class SlotCache:
         if slot is None:
             return self._counts.looked_up(access, 0)
         slot.is_busy = True
-        self._slot_of[id(access)] = slot
+        self._running.append((access, slot))
         return self._counts.looked_up(access, self._shared(slot, access))
 
     def insert(self, access: Access) -> None:
-        slot = self._slot_of.pop(id(access), None)
-        if slot is None:
+        place = next((place for place, (running, _) in enumerate(self._running) if running is access), None)
+        if place is None:
             self._counts.num_not_kept += 1
             return
+        _, slot = self._running.pop(place)
         self._time += 1
         kept = access.kept_ids[: self.context_units]
         shared = common_length(slot.ids, kept) if slot.salt == access.salt else 0

@@ -55,6 +55,12 @@ def test_with_delay_a_twin_takes_a_second_slot() -> None:
     assert slots.stats().num_not_kept == 1  # the third found both busy
 
 
+def test_one_request_sent_twice_at_a_time_takes_two_slots_and_gives_both_back() -> None:
+    slots, twice = SlotCache(num_slots=2), ask("abc")
+    replay([twice, twice], slots, publication_delay_s=5.0)
+    assert [(len(slot.ids), slot.is_busy) for slot in slots.slots] == [(3, False), (3, False)]
+
+
 def test_requests_end_in_the_order_of_their_arrival_and_the_last_ones_end_too() -> None:
     cache = BlockHashCache(3)
     replay([ask("abc", at=0.0), ask("xyz", at=0.5)], cache, publication_delay_s=1.0)
