@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.identity import CacheIdentity
 from minivllm.cache.kv_format import KVFormat
 from minivllm.cache.manager import CacheManager
@@ -16,6 +15,7 @@ from minivllm.cache.publication import POLICIES as PUBLICATION
 from minivllm.config import ConfigError, EngineConfig
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
+from minivllm.policies.in_engine import POLICIES as EVICTION
 from minivllm.protocols import check_components
 from minivllm.stats import Counters
 
@@ -29,10 +29,11 @@ def choose_components(
 ) -> dict[str, Any]:
     """The components that were given, checked, and ours for the rest. Raises `ConfigError`."""
     checked = check_components(given)
+    index = checked["prefix_index"] if "prefix_index" in checked else _prefix_index(config, identity)
     defaults: dict[str, Callable[[], Any]] = {
         "page_pool": lambda: _page_pool(layout),
-        "prefix_index": lambda: ChainedPrefixIndex(config.page_size, identity.digest()),
-        "eviction": EVICTION[config.eviction],
+        "prefix_index": lambda: index,
+        "eviction": lambda: EVICTION[config.eviction](index.parent_of),
         "publication": PUBLICATION[config.publication],
         "flights": lambda: FLIGHTS[config.single_flight](counters, config.page_size),
     }
@@ -87,6 +88,10 @@ def identity_of(loaded: LoadedModel, config: EngineConfig, kv_format: KVFormat) 
         rope_traditional=spec.rope_traditional,
         rope_scaling=spec.rope_scaling,
     )
+
+
+def _prefix_index(config: EngineConfig, identity: CacheIdentity) -> ChainedPrefixIndex:
+    return ChainedPrefixIndex(config.page_size, identity.digest())
 
 
 def _page_pool(layout: PoolLayout) -> RefCountedPagePool:

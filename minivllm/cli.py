@@ -1,4 +1,4 @@
-"""`minivllm`: serve a model over HTTP, generate one answer, say what fits into memory and what quantized pages cost."""
+"""`minivllm`: serve, generate, count memory, measure what quantized pages cost, replay traffic through designs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from labbook.errors import LabbookError
 from minivllm import budget_command, evaluate_command
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
+from minivllm.policies.command import add_replay
 from minivllm.request import RequestError
 from minivllm.server.flags import add_engine_flags, engine_config
 
@@ -30,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return status
     except ConfigError as error:
         return _fail(str(error), WRONG_USAGE)
-    except (ModelError, RequestError) as error:
+    except (LabbookError, ModelError, RequestError) as error:
         return _fail(str(error), FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: install the extra 'engine' (make setup does)", FAILED)
@@ -55,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_generate(commands)
     budget_command.add_parser(commands)
     evaluate_command.add_parser(commands, keep=_append_records)
+    add_replay(commands, lambda: import_module("labbook.book"), lambda: import_module("labbook.figures"))
     return parser
 
 
@@ -136,14 +140,10 @@ def _build_engine(model: str, config: EngineConfig) -> Engine:
 def _append_records(records: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Commands measure, the labbook remembers. A record says when it was written."""
     from labbook.book import Labbook
-    from labbook.errors import LabbookError
     from labbook.record import environment_stamp, now_iso
 
-    try:
-        for record in records:
-            Labbook(path).append({**record, "environment": environment_stamp(), "recorded_at": now_iso()})
-    except LabbookError as error:
-        raise ModelError(f"the labbook {path} cannot be written: {error}") from None
+    for record in records:
+        Labbook(path).append({**record, "environment": environment_stamp(), "recorded_at": now_iso()})
 
 
 def _api_key(variable: str | None) -> str | None:

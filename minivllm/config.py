@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "single_flight": ("off", "release_on_finish", "release_after_prefill", "page"),
     "scheduling": ("fcfs", "shortest_prefill", "longest_prefix"),
     "admission": ("reserve", "optimistic"),
-    "eviction": ("lru", "scan"),
+    "eviction": ("lru", "lfu", "fifo", "length", "scan"),
     "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
     "attention": ("auto", "portable"),
 }

@@ -89,6 +89,8 @@ class PageUse:
     """Its place in the page table; 0 is the first page of a sequence."""
     num_restores: int
     """How often it was attached to a request in the place of computing it, since it was computed."""
+    content_number: int = 0
+    """Grows with every page that is computed: another number, another content in the page."""
 
 
 @runtime_checkable

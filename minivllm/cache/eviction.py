@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from minivllm.protocols import Eviction, PageUse
+from collections import OrderedDict
+
+from minivllm.protocols import PageUse
+
+# A plain dict finds its first key by walking over all that were deleted before it: 30 us in a queue of 1,000,000.
+Queue = OrderedDict[int, None]
 
 BATCHES_PER_FOOTHOLD = 8
 
@@ -20,7 +25,7 @@ class TailFirstLRU:
     """
 
     def __init__(self) -> None:
-        self._queue: dict[int, None] = {}
+        self._queue: Queue = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -33,9 +38,7 @@ class TailFirstLRU:
         del self._queue[page_id]
 
     def pop_victim(self) -> int:
-        page_id = next(iter(self._queue))
-        del self._queue[page_id]
-        return page_id
+        return self._queue.popitem(last=False)[0]
 
     def order(self) -> list[int]:
         """Candidates, the next victim first."""
@@ -59,8 +62,8 @@ class ScanResistant:
     """
 
     def __init__(self) -> None:
-        self._tried: dict[int, None] = {}
-        self._untried: dict[int, dict[int, None]] = {}
+        self._tried: Queue = OrderedDict()
+        self._untried: OrderedDict[int, Queue] = OrderedDict()
         self._batch_of_page: dict[int, int] = {}
         self._num_batches = 0
         self._last_depth = 0
@@ -75,7 +78,7 @@ class ScanResistant:
             self._tried[page_id] = None
             return
         self._batch_of_page[page_id] = self._num_batches
-        self._untried.setdefault(self._num_batches, {})[page_id] = None
+        self._untried.setdefault(self._num_batches, OrderedDict())[page_id] = None
 
     def remove(self, page_id: int) -> None:
         if page_id not in self._batch_of_page:
@@ -105,9 +108,3 @@ class ScanResistant:
         self._num_batches += depth >= self._last_depth
         self._last_depth = depth
         return self._num_batches % BATCHES_PER_FOOTHOLD == 0
-
-
-POLICIES: dict[str, type[Eviction]] = {
-    "lru": TailFirstLRU,
-    "scan": ScanResistant,
-}

@@ -73,6 +73,8 @@ class CacheManager:
         self._num_cached_heads = 0
         self._cached_since_s: dict[int, float] = {}
         self._num_restores: Counter[int] = Counter()
+        self._content_numbers: dict[int, int] = {}
+        self._num_contents = 0
 
     @property
     def num_cached_pages(self) -> int:
@@ -169,7 +171,10 @@ class CacheManager:
             )
             while not self._free().covers(one):
                 self._drop(self.eviction.pop_victim())
-            request.page_table.append(self.pool.allocate() if one.body else self.pool.allocate_head())  # type: ignore[attr-defined]
+            page_id = self.pool.allocate() if one.body else self.pool.allocate_head()  # type: ignore[attr-defined]
+            self._num_contents += 1
+            self._content_numbers[page_id] = self._num_contents
+            request.page_table.append(page_id)
             self._promised[request.request_id] = (promised - one).floored()
 
     def publish(self, request: Request, moment: Moment, at_least: int = 0) -> None:
@@ -245,7 +250,7 @@ class CacheManager:
         if page_id in self.index:
             self._cached_since_s[page_id] = self._clock()
             self._num_cached_heads += self.is_head(page_id)
-            self.eviction.add(page_id, PageUse(depth, self._num_restores[page_id]))
+            self.eviction.add(page_id, PageUse(depth, self._num_restores[page_id], self._content_numbers[page_id]))
         else:
             self._reclaim(page_id)
 
