@@ -26,7 +26,6 @@ from minivllm.policies.segmented_lru import SegmentedLRU
 from minivllm.protocols import Eviction as EngineEviction
 from minivllm.protocols import PageUse
 
-
 _NO_USE = PageUse(depth=0, num_restores=0)
 
 
