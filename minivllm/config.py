@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "admission": ("reserve", "optimistic"),
     "eviction": ("lru",),
     "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
-    "attention": ("auto", "portable", "metal"),
+    "attention": ("auto", "portable", "metal", "cuda"),
 }
 
 

@@ -1,11 +1,11 @@
-"""Which attention an engine gets: the Metal kernel on an Apple GPU, the portable path elsewhere, or what was asked."""
+"""Which attention an engine gets: the paged kernel on an Apple GPU, the portable path elsewhere, or what was asked."""
 
 from __future__ import annotations
 
 import os
 
 from minivllm.attention.metal import MetalAttention
-from minivllm.attention.paged_kernels import HEAD_SIZES
+from minivllm.attention.paged_kernels import HEAD_SIZES, MakeKernel
 from minivllm.attention.portable import PortableAttention
 from minivllm.backend import is_cpu, mx
 from minivllm.cache.storage import KVStorage
@@ -15,24 +15,45 @@ RUNNER_VARIABLE = "MINIVLLM_METAL_RUNNER"
 
 
 def choose_attention(attention: str, storage: KVStorage) -> MetalAttention | PortableAttention:
-    """`attention` is the setting of that name. Raises `ConfigError` for a "metal" that cannot be had."""
-    fits = storage.keys[0].shape[2] in HEAD_SIZES
-    if attention == "metal" and not fits:
-        raise ConfigError(
-            f"attention='metal' has no kernel for head size {storage.keys[0].shape[2]}, only for "
-            f"{', '.join(map(str, HEAD_SIZES))}: use attention='portable'"
-        )
-    if attention == "portable" or not fits:
+    """`attention` is the setting of that name. Raises `ConfigError` when this machine or model cannot have it."""
+    make_kernel = _kernel_maker(attention)
+    if make_kernel is None:
         return PortableAttention(storage)
+    head_dim = storage.keys[0].shape[2]
+    if head_dim in HEAD_SIZES:
+        return MetalAttention(storage, make_kernel)
+    if attention == "auto":
+        return PortableAttention(storage)
+    raise ConfigError(
+        f"attention={attention!r} has no kernel for head size {head_dim}, only for "
+        f"{', '.join(map(str, HEAD_SIZES))}: use attention='portable'"
+    )
+
+
+def _kernel_maker(attention: str) -> MakeKernel | None:
+    """What makes the kernels, or None for the portable path."""
+    on_metal = mx.metal.is_available() and not is_cpu
+    if attention == "portable":
+        return None
+    if attention == "cuda":
+        return _cuda_maker(on_metal)
     if os.environ.get(RUNNER_VARIABLE) == "1":
         from minivllm.metal.runner import metal_kernel
 
-        return MetalAttention(storage, metal_kernel)
-    if mx.metal.is_available() and not is_cpu:
-        return MetalAttention(storage)
+        return metal_kernel
+    if on_metal:
+        return mx.fast.metal_kernel
     if attention == "metal":
         raise ConfigError(
             "attention='metal' needs an Apple GPU, and MLX sees none here: use attention='auto', or set "
-            f"{RUNNER_VARIABLE}=1 to run the kernel on the CPU in the runner (slowly; for tests and for reading it)"
+            f"{RUNNER_VARIABLE}=1 to run the kernel on the CPU in the runner (slowly; for tests and to learn from)"
         )
-    return PortableAttention(storage)
+    return None
+
+
+def _cuda_maker(on_metal: bool) -> MakeKernel:
+    if is_cpu or on_metal:
+        raise ConfigError("attention='cuda' needs an NVIDIA GPU, and MLX sees none here: use attention='auto'")
+    from minivllm.metal.cuda import cuda_kernel
+
+    return cuda_kernel

@@ -2,7 +2,9 @@
 // kernel. A SIMD group is a warp, a threadgroup a block, threadgroup memory shared memory; lanes add up by exchanging
 // values in five rounds, 16 lanes apart, then 8, 4, 2 and 1.
 
+#ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
+#endif
 #define threadgroup __shared__
 #define threadgroup_barrier(flags) __syncthreads()
 #define threadgroup_position_in_grid blockIdx

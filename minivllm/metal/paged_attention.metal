@@ -16,18 +16,17 @@
 //   out           [rows, HEADS, HEAD_SIZE]                of type T
 // Query heads share KV heads: head h reads KV head h / QUERIES_PER_KV. A page may be in many tables: it is only read.
 //
-// The softmax is computed in one pass over the keys ("online"): `highest` is the highest score so far, `total` the sum
-// of exp(score - highest), `sum` the same sum with every weight times its value. When a higher score comes, all that
-// was summed so far shrinks by exp(old highest - new highest). At the end, sum / total is the answer. Two such triples
-// over different keys merge in the same way, which is what makes it possible to share the keys out.
-// Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
+// The softmax takes one pass over the keys ("online"): `highest` is the highest score so far, `total` the sum of
+// exp(score - highest), `sum` the same sum with every weight times its value. When a higher score comes, all that was
+// summed so far shrinks by exp(old highest - new highest). At the end, sum / total is the answer. Two such triples over
+// different keys merge in the same way, so the keys can be shared out. Sources: Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 //
 // A position that a row may not see is never read and never multiplied by 0: what a page held before might be NaN, and
-// 0 * NaN is NaN. Lines marked "guard" keep an index inside its array; minivllm checks page ids before a launch.
+// 0 * NaN is NaN. Lines marked "guard" keep an index inside its array; page ids are checked in Python before a launch.
 //
-// The file has sections, cut at lines that begin with four slashes (minivllm/metal/source.py). MLX writes the signature
-// of a kernel around its body: every name below that is declared nowhere is an array, a constant of that signature, or
-// a thread's index in the grid.
+// The file is cut into sections at lines that begin with four slashes (minivllm/metal/source.py). MLX writes a
+// signature around a body: a name that is declared nowhere below is an array, a constant, or a thread's place in the grid.
 
 //// header
 
@@ -79,11 +78,9 @@ const int context = context_lengths[row];
 const int pages = (context + PAGE_SIZE - 1) / PAGE_SIZE;
 const size_t query = (size_t(row) * HEADS + head) * HEAD_SIZE;
 
-float q[PER_LANE];
-float sum[PER_LANE];
+float q[PER_LANE] = {};  // {} is all zeros
+float sum[PER_LANE] = {};
 for (int i = 0; i < PER_LANE; ++i) {
-    q[i] = 0;
-    sum[i] = 0;
     if (IN_HEAD(ELEMENT(i))) {  // guard
         q[i] = SCALE * float(queries[query + ELEMENT(i)]);
     }
@@ -171,10 +168,7 @@ for (int split = 0; split < splits; ++split) {  // guard
     highest = max(highest, log_totals[split * stride + answer]);
 }
 float total = 0;
-float sum[PER_LANE];
-for (int i = 0; i < PER_LANE; ++i) {
-    sum[i] = 0;
-}
+float sum[PER_LANE] = {};
 for (int split = 0; split < splits; ++split) {  // guard
     const size_t part = split * stride + answer;
     const float weight = exp(log_totals[part] - highest);
@@ -193,16 +187,16 @@ for (int i = 0; i < PER_LANE; ++i) {
 
 //// body: prefill
 
-// A chunk of one sequence, its last rows: row r is at position start + r and sees positions 0 to start + r. Keys are used by many
-// rows here, so a threadgroup fetches a tile of them once, into memory that its threads share, for TILE_QUERIES queries.
-// Rows and the query heads of one KV head are counted through as queries of that KV head:
+// The last rows of one sequence: row r is at position start + r and sees positions 0 to start + r. Many rows use the
+// same keys, so a threadgroup fetches a tile of keys once, into memory that its threads share, for TILE_QUERIES
+// queries. Rows and the query heads of one KV head are counted through as queries of that KV head:
 //
 //     query     0         1         2         3         4         5          (3 heads for each KV head)
 //     is        row 0     row 0     row 0     row 1     row 1     row 1
 //               head 0    head 1    head 2    head 0    head 1    head 2
 //
-// First lanes are keys: each lane computes the score of its own key. Then lanes are elements of the head again, and the
-// weights go from the ones to the others through threadgroup memory. One tile holds keys first, then values.
+// First lanes are keys: each computes the score of its own key. Then lanes are elements of the head again; the weights
+// go from the ones to the others through threadgroup memory. One tile holds keys first, then values.
 #define TILE_KEYS LANES
 #define TILE_QUERIES (SIMD_GROUPS * QUERIES_PER_GROUP)
 #define THREADS (SIMD_GROUPS * LANES)
@@ -221,7 +215,7 @@ threadgroup float tile[TILE_KEYS * TILE_ROW];
 threadgroup float q[TILE_QUERIES * HEAD_SIZE];
 threadgroup float weights[TILE_QUERIES * TILE_KEYS];
 
-for (int n = thread_index; n < TILE_QUERIES * HEAD_SIZE; n += THREADS) {  // guard
+for (int n = thread_index; n < TILE_QUERIES * HEAD_SIZE; n += THREADS) {
     // The last tile may be short of queries: it computes its last one again, and drops what it got.
     const int query = min(first_query + n / HEAD_SIZE, queries_of_head - 1);  // guard
     q[n] = SCALE * float(queries[PLACE(query) * HEAD_SIZE + n % HEAD_SIZE]);
@@ -230,19 +224,16 @@ for (int n = thread_index; n < TILE_QUERIES * HEAD_SIZE; n += THREADS) {  // gua
 int context[QUERIES_PER_GROUP];  // how many positions each query of this SIMD group sees
 float highest[QUERIES_PER_GROUP];
 float total[QUERIES_PER_GROUP];
-float sum[QUERIES_PER_GROUP][PER_LANE];
+float sum[QUERIES_PER_GROUP][PER_LANE] = {};
 for (int r = 0; r < QUERIES_PER_GROUP; ++r) {
     const int query = min(first_query + group * QUERIES_PER_GROUP + r, queries_of_head - 1);
     context[r] = start + query / QUERIES_PER_KV + 1;
     highest[r] = -INFINITY;
     total[r] = 0;
-    for (int i = 0; i < PER_LANE; ++i) {
-        sum[r][i] = 0;
-    }
 }
 const int longest = start + min(first_query + TILE_QUERIES - 1, queries_of_head - 1) / QUERIES_PER_KV + 1;  // guard
 
-for (int first = 0; first < longest; first += TILE_KEYS) {  // guard
+for (int first = 0; first < longest; first += TILE_KEYS) {
     const int tokens = min(TILE_KEYS, longest - first);  // guard
     for (int n = thread_index; n < tokens * HEAD_SIZE; n += THREADS) {
         const size_t at = SLOT(first + n / HEAD_SIZE) * KV_HEADS + kv_head;
@@ -250,10 +241,7 @@ for (int first = 0; first < longest; first += TILE_KEYS) {  // guard
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);  // the keys (at first the queries too) are there
 
-    float scores[QUERIES_PER_GROUP];
-    for (int r = 0; r < QUERIES_PER_GROUP; ++r) {
-        scores[r] = 0;
-    }
+    float scores[QUERIES_PER_GROUP] = {};
     if (lane < tokens) {  // guard
         for (int d = 0; d < HEAD_SIZE; ++d) {
             const float k = tile[lane * TILE_ROW + d];
@@ -283,7 +271,7 @@ for (int first = 0; first < longest; first += TILE_KEYS) {  // guard
     threadgroup_barrier(mem_flags::mem_threadgroup);  // the values are there
 
     for (int r = 0; r < QUERIES_PER_GROUP; ++r) {
-        const int seen = min(tokens, context[r] - first);  // guard
+        const int seen = min(tokens, context[r] - first);  // a later value times its weight of 0 might be NaN
         for (int token = 0; token < seen; ++token) {
             const float weight = weights[(group * QUERIES_PER_GROUP + r) * TILE_KEYS + token];
             for (int i = 0; i < PER_LANE; ++i) {
