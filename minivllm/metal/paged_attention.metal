@@ -25,8 +25,8 @@
 // A position that a row may not see is never read and never multiplied by 0: what a page held before might be NaN, and
 // 0 * NaN is NaN. Lines marked "guard" keep an index inside its array; page ids are checked in Python before a launch.
 //
-// The file is cut into sections at lines that begin with four slashes (minivllm/metal/source.py). MLX writes a
-// signature around a body: a name that is declared nowhere below is an array, a constant, or a thread's place in the grid.
+// The file is cut into sections at lines that begin with four slashes (minivllm/metal/source.py). MLX writes a signature
+// around a body: a name that is declared nowhere below is an array, a constant, or a thread's place in the grid.
 
 //// header
 
