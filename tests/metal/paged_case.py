@@ -104,11 +104,14 @@ def quantized(case: Case, bits: int, group_size: int) -> tuple[Case, QuantizedPa
         packed, scales, biases = mx.quantize(
             mx.array(np.where(filled, plain, 0)).astype(case.dtype), group_size=group_size, bits=bits
         )
-        back = np.array(mx.dequantize(packed, scales, biases, group_size=group_size, bits=bits).astype(mx.float32))
+        # In float32, as the kernel does it: mx.dequantize rounds every element to the dtype of the scales.
+        back = mx.dequantize(
+            packed, *(a.astype(mx.float32) for a in (scales, biases)), group_size=group_size, bits=bits
+        )
         # What nobody may read is poisoned in its scales: packed numbers cannot be NaN.
         poison = mx.array(~filled.all(axis=-1)[..., None])
         scales = mx.where(poison, mx.array(float("nan"), scales.dtype), scales)
-        pairs.append(((packed, scales, biases), np.where(filled, back, np.nan)))
+        pairs.append(((packed, scales, biases), np.where(filled, np.array(back), np.nan)))
     (keys, plain_keys), (values, plain_values) = pairs
     pages = QuantizedPages(keys, values, bits, group_size)
     changed = Case(case.queries, plain_keys, plain_values, case.tables, case.num_tokens, case.page_size, case.dtype)

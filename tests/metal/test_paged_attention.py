@@ -1,4 +1,4 @@
-"""The paged kernels, run by the runner, against the formula in float64: every shape, dtype and layout in one process."""
+"""The paged kernels, run by the runner, against the formula in float64: every shape, dtype and layout, one process."""
 
 from __future__ import annotations
 
