@@ -63,7 +63,7 @@ def to_numpy(array: mx.array) -> np.ndarray:
         if "transformation" not in str(error):
             raise
         raise MetalRunnerError(
-            "the runner executes a kernel at once and cannot take part in mx.compile or mx.vmap; call it outside of them"
+            "the runner executes a kernel at once, so it has no place in mx.compile or mx.vmap; call it outside of them"
         ) from error
 
 

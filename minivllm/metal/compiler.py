@@ -39,6 +39,7 @@ _COMMON = (
 _KERNEL = (
     "-O2",
     "-g1",
+    "-gdwarf-4",  # addr2line of 2022 mistakes the first file of version 5
     "-ffp-contract=off",
     "-fwrapv",
     "-fno-strict-aliasing",
@@ -94,9 +95,7 @@ def find_compiler() -> Compiler:
             return compiler
         failures.append(f"{' '.join(compiler.command)}: {reason}")
     tried = f" (tried {'; '.join(failures)})" if failures else ""
-    raise CompilerMissing(
-        f"running a Metal kernel without a GPU needs a C++ compiler, and none was found{tried}; {INSTALL_HINT}"
-    )
+    raise CompilerMissing(f"a Metal kernel on a CPU needs a C++ compiler, and none was found{tried}; {INSTALL_HINT}")
 
 
 def candidates() -> Iterator[Compiler]:

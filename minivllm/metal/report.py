@@ -93,14 +93,15 @@ class Reporter:
         return (
             f"{report.first} of {report.second} threads wait at this barrier and the others have returned without "
             f"reaching it: {_thread(report.here)} waits, {_thread(report.other)} has returned. Every thread of a "
-            "threadgroup must reach the barrier: put it outside of the `if`, and guard the work instead of returning early"
+            "threadgroup must reach the barrier: put it outside of the `if`, and guard the work, not the barrier"
         )
 
     def _two_barriers_at_once(self, report: Report) -> str:
         other = self._where(report.other)
         return (
-            f"{_thread(report.here)} waits at this barrier, {_thread(report.other)} at the one in {other}. All threads "
-            "of a threadgroup must meet at the same one: take it out of the `if` or the loop that they leave at different times"
+            f"{_thread(report.here)} waits at this barrier, {_thread(report.other)} at the one in {other}. "
+            "All threads of a threadgroup must meet at the same one: take it out of the `if`, or out of a loop that "
+            "they leave at different times"
         )
 
     def _simd_operation_under_divergent_flow(self, report: Report) -> str:
@@ -108,9 +109,9 @@ class Reporter:
         here = _text(report.here.operation)
         return (
             f"lane {report.here.thread.thread_index_in_simdgroup} waits here at {here}, and lane "
-            f"{report.other.thread.thread_index_in_simdgroup} of the same SIMD group at {_text(report.other.operation)} "
-            f"in {other}{self._line_text(other)}. Lanes that took another branch do not take part, and the result is "
-            "not defined: call it where all lanes pass"
+            f"{report.other.thread.thread_index_in_simdgroup} of the same SIMD group at "
+            f"{_text(report.other.operation)} in {other}{self._line_text(other)}. Lanes that took another branch do "
+            "not take part, and what the others get is not defined: call it where all lanes pass"
         )
 
     def _absent_lane(self, report: Report) -> str:
@@ -136,7 +137,7 @@ class Reporter:
         advice = (
             f"no threadgroup_barrier(mem_flags::{flag}) lies between the two, so a GPU may do them in either order"
             if same_group
-            else "threadgroups run in any order and never wait for each other: give each its own elements, or use atomics"
+            else "threadgroups run in any order, none waits for another: give each its own elements or use atomics"
         )
         return (
             f"race: {_thread(report.here)} {_verb(report.here)}s {self._item(report)}, which {_thread(report.other)} "
@@ -144,7 +145,10 @@ class Reporter:
         )
 
     def _uninitialised_memory(self, report: Report) -> str:
-        memory = "threadgroup memory begins with whatever was there"
+        memory = (
+            "threadgroup memory begins with whatever was there. Write it first, and put a "
+            "threadgroup_barrier(mem_flags::mem_threadgroup) between the write and the read of another thread"
+        )
         if report.buffer != ARENA:
             memory = "an output begins with whatever was there, unless the call gives an init_value"
         return f"{_thread(report.here)} reads {self._item(report)} before any thread has written it; {memory}"
@@ -173,7 +177,10 @@ class Reporter:
 
     def _item(self, report: Report) -> str:
         if report.buffer == ARENA:
-            return f"threadgroup variable `{_text(report.name)}` at byte {report.offset} ({report.num_bytes} bytes)"
+            name, num_bytes = _text(report.name), max(1, report.num_bytes)
+            if report.offset % num_bytes:
+                return f"byte {report.offset} of threadgroup variable `{name}`"
+            return f"element {report.offset // num_bytes} ({num_bytes} bytes each) of threadgroup variable `{name}`"
         buffer = self.buffers[report.buffer]
         return f"{buffer.name}[{report.offset // buffer.data.itemsize - buffer.start}]"
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from minivllm.backend import mx
 from minivllm.metal.address_spaces import check_address_spaces
 from minivllm.metal.arrays import InputArray, as_array, output_buffer, to_mlx
@@ -100,13 +102,13 @@ class Shape:
 
 
 class MetalKernel:
-    """What `metal_kernel` returns; see there. `last_text` is the text generated for the last call."""
+    """What `metal_kernel` returns; see there."""
 
     def __init__(self, texts: KernelTexts, ensure_row_contiguous: bool, made_with: Options | None) -> None:
         self._texts = texts
         self._ensure_row_contiguous = ensure_row_contiguous
         self._made_with = made_with
-        self._libraries: dict[tuple[str, bool], tuple[Signature, Path]] = {}
+        self._libraries: dict[tuple[str, bool], Path] = {}
 
     def __call__(
         self,
@@ -130,7 +132,7 @@ class MetalKernel:
         shape = Shape.of(grid, threadgroup)
         sources = [as_array(value) for value in inputs]
         arrays = [InputArray.of(array, is_row_contiguous=self._ensure_row_contiguous) for array in sources]
-        signature, library = self._library(arrays, output_dtypes, template or (), now, verbose)
+        library = self._library(arrays, output_dtypes, template or (), now, verbose)
         outputs = [
             output_buffer(name, output_shape, dtype, init_value)
             for name, output_shape, dtype in zip(self._texts.output_names, output_shapes, output_dtypes, strict=True)
@@ -172,7 +174,7 @@ class MetalKernel:
         template: Sequence[tuple[str, TemplateValue]],
         now: Options,
         verbose: bool,
-    ) -> tuple[Signature, Path]:
+    ) -> Path:
         _require_template(template)
         kinds = [(array.dtype, array.shape) for array in arrays]
         signature = make_signature(self._texts, kinds, output_dtypes, template)
@@ -182,7 +184,7 @@ class MetalKernel:
         _note_name(signature.function_name, text)
         key = (text, now.check)
         if key not in self._libraries:
-            self._libraries[key] = (signature, _compile(self._texts, signature, is_checked=now.check))
+            self._libraries[key] = _compile(self._texts, signature, is_checked=now.check)
         return self._libraries[key]
 
 
@@ -249,7 +251,7 @@ def _compile(texts: KernelTexts, signature: Signature, *, is_checked: bool) -> P
     return library
 
 
-def _execute(reporter: Reporter, shape: Shape, now: Options) -> list:
+def _execute(reporter: Reporter, shape: Shape, now: Options) -> list[np.ndarray]:
     """The outputs after every thread has run."""
     buffers = reporter.buffers
     outputs = [(i, buffer) for i, buffer in enumerate(buffers) if buffer.is_output]
@@ -305,4 +307,5 @@ def _without_gradients(inputs: Sequence[mx.array], outputs: Sequence[mx.array]) 
             "a Metal kernel has no gradient of its own; wrap it in mx.custom_function and give that one a vjp"
         )
 
-    return list(end_of_gradients(*inputs, *outputs))
+    with_end: list[mx.array] = end_of_gradients(*inputs, *outputs)  # type: ignore[assignment]
+    return list(with_end)

@@ -100,8 +100,8 @@ class Signature:
     def require_well_formed(self) -> None:
         if self.before_source.count(") {\n") > 1:
             raise KernelCompileError(
-                "MLX generates a broken signature for a kernel that uses an input's shape and no thread attribute and "
-                "has several outputs; name an attribute, such as thread_position_in_grid, in `source` (a comment will do)"
+                "MLX generates a broken signature for a kernel with several outputs that uses an input's shape and no "
+                "thread attribute; name an attribute in `source`, such as thread_position_in_grid (a comment will do)"
             )
 
 

@@ -45,13 +45,8 @@ def place_of(library: Path, instruction: int) -> Place:
 
 def _frames(tool: Sequence[str], library: Path, instruction: int) -> list[Place]:
     try:
-        done = subprocess.run(
-            [*tool, str(library), hex(instruction)],
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=30,
-        )
+        command = [*tool, str(library), hex(instruction)]
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return []
     return [
