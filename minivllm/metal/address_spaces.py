@@ -1,6 +1,7 @@
 """stub"""
 
 from __future__ import annotations
+
 from minivllm.metal.signature import KernelTexts, Signature
 
 
