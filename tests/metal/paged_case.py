@@ -12,6 +12,21 @@ import numpy as np
 
 from minivllm.attention.pages import PageTables, PlainPages, QuantizedPages
 from minivllm.backend import mx
+from minivllm.models.spec import ModelSpec
+
+SPEC = ModelSpec(
+    family="llama",
+    num_layers=1,
+    hidden_size=64,
+    intermediate_size=1,
+    num_heads=1,
+    num_kv_heads=1,
+    head_dim=64,
+    vocab_size=1,
+    rms_norm_eps=1e-5,
+    rope_theta=1e4,
+    max_position_embeddings=1,
+)
 
 
 @dataclass(frozen=True)

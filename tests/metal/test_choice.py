@@ -15,21 +15,7 @@ from minivllm.cache.storage import KVStorage
 from minivllm.config import ConfigError
 from minivllm.metal.cuda import cuda_kernel
 from minivllm.metal.runner import metal_kernel
-from minivllm.models.spec import ModelSpec
-
-SPEC = ModelSpec(
-    family="llama",
-    num_layers=1,
-    hidden_size=64,
-    intermediate_size=1,
-    num_heads=1,
-    num_kv_heads=1,
-    head_dim=64,
-    vocab_size=1,
-    rms_norm_eps=1e-5,
-    rope_theta=1e4,
-    max_position_embeddings=1,
-)
+from tests.metal.paged_case import SPEC
 
 
 def storage(head_dim: int = 64) -> KVStorage:

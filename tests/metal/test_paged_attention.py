@@ -113,3 +113,11 @@ def test_a_nan_that_a_row_may_see_shows_in_its_answer_and_in_no_other(kernels: P
     case.values[case.tables[0][0] * case.page_size + 3] = float("nan")
     got = kernels.decode(case.query_array, case.pages, case.page_tables)
     assert mx.isnan(got[0]).all().item() and not mx.isnan(got[1]).any().item()
+
+
+def test_rows_of_a_chunk_do_not_see_a_nan_that_comes_behind_them(kernels: PagedKernels) -> None:
+    case = make_case((40,), rows=7)
+    last = case.tables[0][39 // case.page_size] * case.page_size + 39 % case.page_size
+    case.keys[last], case.values[last] = float("nan"), float("nan")
+    got = kernels.prefill(case.query_array, case.pages, case.page_tables)
+    assert mx.isnan(got[6]).all().item() and not mx.isnan(got[:6]).any().item()
