@@ -45,16 +45,17 @@ _KERNEL = (
     "-fno-strict-aliasing",
     "-fstack-clash-protection",
     "-fno-threadsafe-statics",
-    "-fno-diagnostics-show-caret",
-    "-fno-diagnostics-color",
     "-nostdinc",
     "-nostdinc++",
     f"-I{CPP_FOLDER}",
 )
 _OF_FAMILY = {
-    "gcc": ("-fsingle-precision-constant", "-fmax-errors=5", "-Wno-attributes", "-Wno-literal-suffix"),
+    "gcc": (
+        *("-fsingle-precision-constant", "-fmax-errors=5", "-fno-diagnostics-show-caret"),
+        *("-Wno-attributes", "-Wno-literal-suffix"),
+    ),
     "clang": (
-        *("-Xclang", "-cl-single-precision-constant", "-ferror-limit=5"),
+        *("-Xclang", "-cl-single-precision-constant", "-ferror-limit=5", "-fno-caret-diagnostics"),
         *("-Wno-unknown-attributes", "-Wno-ignored-attributes", "-Wno-unused-command-line-argument"),
         *("-Wno-user-defined-literals", "-Wno-reserved-user-defined-literal"),
     ),
@@ -104,14 +105,14 @@ def candidates() -> Iterator[Compiler]:
         path = shutil.which(chosen)
         if path is None:
             raise CompilerMissing(f"{OVERRIDE}={chosen} is no program on PATH; name a C++ compiler")
-        yield _compiler((path,), "clang" if "clang" in Path(path).name else "gcc")
+        yield compiler_at((path,), "clang" if "clang" in Path(path).name else "gcc")
         return
     # On a Mac g++ is another name of clang++.
     for name, family in (("clang++", "clang"), ("g++", "clang" if sys.platform == "darwin" else "gcc")):
         if path := shutil.which(name):
-            yield _compiler((path,), family)
+            yield compiler_at((path,), family)
     if zig := zig_program():
-        yield _compiler((str(zig), "c++"), "clang")
+        yield compiler_at((str(zig), "c++"), "clang")
 
 
 def zig_program() -> Path | None:
@@ -157,6 +158,15 @@ def kernel_library(compiler: Compiler, unit: str, *, is_checked: bool) -> Path:
     return _cached(_key(compiler, _cpp_text(), unit, *checks), fill) / "kernel.so"
 
 
+def cached_text(compiler: Compiler, inputs: Sequence[str], compute: Callable[[Path], str]) -> str:
+    """`compute(a folder to work in)`, kept like a library."""
+
+    def fill(folder: Path) -> None:
+        (folder / "answer.txt").write_text(compute(folder), encoding="utf-8")
+
+    return (_cached(_key(compiler, _cpp_text(), *inputs), fill) / "answer.txt").read_text(encoding="utf-8")
+
+
 def compiler_lines(stderr: str) -> str:
     """The errors among a compiler's messages, as `source line 3: ...`."""
     found = re.findall(r"^(?:.*/)?(\w+)(?:\.\w+)?:(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", stderr, re.MULTILINE)
@@ -175,7 +185,8 @@ def _linking(compiler: Compiler) -> tuple[str, ...]:
     return ("-shared", *without_library)
 
 
-def _compiler(command: tuple[str, ...], family: str) -> Compiler:
+def compiler_at(command: tuple[str, ...], family: str) -> Compiler:
+    """A compiler and what its results depend on."""
     program = Path(command[0]).resolve()
     stat = program.stat()
     return Compiler(command, family, f"{program} {stat.st_size} {stat.st_mtime_ns}")
