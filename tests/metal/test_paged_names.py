@@ -33,7 +33,7 @@ class Recorder:
 def test_a_name_stands_for_one_text_only_and_is_made_of_letters_digits_and_underscores() -> None:
     recorder = Recorder()
     kernels = PagedKernels(recorder)
-    dtypes = (mx.float32, mx.float16, mx.bfloat16)
+    dtypes = (mx.float32, mx.bfloat16)
     shapes = itertools.product(dtypes, dtypes, (64, 128), (8, 16), (1, 2), ((1,), (1,) * 9), (1, 2))
     for dtype, page_dtype, head_dim, page_size, kv_heads, lengths, splits in shapes:
         case = make_case(lengths, heads=4, kv_heads=kv_heads, head_dim=head_dim, page_size=page_size, dtype=page_dtype)
@@ -46,7 +46,7 @@ def test_a_name_stands_for_one_text_only_and_is_made_of_letters_digits_and_under
     assert all(len(texts) == 1 for texts in recorder.texts.values())
     assert len({text for texts in recorder.texts.values() for text in texts}) == len(recorder.texts)
     assert all(name.replace("_", "").isalnum() and name.isascii() for name in recorder.texts)
-    assert len(recorder.texts) > 400
+    assert len(recorder.texts) > 200
 
 
 @pytest.mark.parametrize(
