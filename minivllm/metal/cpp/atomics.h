@@ -14,17 +14,17 @@ template <typename T> struct mr_identity { typedef T type; };
 template <typename T> using mr_value_of = typename mr_identity<T>::type;
 
 template <typename T> MR_UNCHECKED inline T atomic_load_explicit(const volatile atomic<T>* object, memory_order, MR_HERE) {
-    mr_atomic_access(object, sizeof(T), false, line, file);
+    mr_atomic_access(object, sizeof(T), MR_READS, line, file);
     return const_cast<const atomic<T>*>(object)->mr_value;
 }
 template <typename T>
 MR_UNCHECKED inline void atomic_store_explicit(volatile atomic<T>* object, mr_value_of<T> value, memory_order, MR_HERE) {
-    mr_atomic_access(object, sizeof(T), true, line, file);
+    mr_atomic_access(object, sizeof(T), MR_WRITES, line, file);
     const_cast<atomic<T>*>(object)->mr_value = value;
 }
 template <typename T>
 MR_UNCHECKED inline T atomic_exchange_explicit(volatile atomic<T>* object, mr_value_of<T> value, memory_order, MR_HERE) {
-    mr_atomic_access(object, sizeof(T), true, line, file);
+    mr_atomic_access(object, sizeof(T), MR_READS | MR_WRITES, line, file);
     T old = const_cast<atomic<T>*>(object)->mr_value;
     const_cast<atomic<T>*>(object)->mr_value = value;
     return old;
@@ -32,7 +32,7 @@ MR_UNCHECKED inline T atomic_exchange_explicit(volatile atomic<T>* object, mr_va
 template <typename T>
 MR_UNCHECKED inline bool atomic_compare_exchange_weak_explicit(
     volatile atomic<T>* object, T* expected, mr_value_of<T> desired, memory_order, memory_order, MR_HERE) {
-    mr_atomic_access(object, sizeof(T), true, line, file);
+    mr_atomic_access(object, sizeof(T), MR_READS | MR_WRITES, line, file);
     T& value = const_cast<atomic<T>*>(object)->mr_value;
     if (value == *expected) return value = desired, true;
     *expected = value;
@@ -42,7 +42,7 @@ MR_UNCHECKED inline bool atomic_compare_exchange_weak_explicit(
     template <typename T>                                                                                     \
     MR_UNCHECKED inline T atomic_fetch_##name##_explicit(                                                     \
         volatile atomic<T>* object, mr_value_of<T> b, memory_order, MR_HERE) {                                \
-        mr_atomic_access(object, sizeof(T), true, line, file);                                                \
+        mr_atomic_access(object, sizeof(T), MR_READS | MR_WRITES, line, file);                                                \
         T& value = const_cast<atomic<T>*>(object)->mr_value;                                                  \
         T a = value;                                                                                          \
         value = static_cast<T>(expression);                                                                   \

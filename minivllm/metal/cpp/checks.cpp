@@ -25,7 +25,7 @@ void mr_start_checks() {
 struct mr_touch {
     const mr_u8* address;
     int num_bytes;
-    bool is_write, is_atomic;
+    bool is_write, is_atomic, is_read;
     mr_u64 instruction;
 };
 
@@ -50,22 +50,31 @@ static bool is_ordered(const mr_access& earlier, const mr_access& now, bool is_a
 }
 
 static void check_order(const mr_touch& touch, const mr_access& earlier, bool was_write, const mr_access& now, bool is_arena) {
-    if (earlier.is_atomic && now.is_atomic) return;
     if (!is_ordered(earlier, now, is_arena)) report_race(touch, earlier, was_write, is_arena);
+}
+
+// Two accesses by different threads that no barrier separates are enough: whoever comes differs from one of them.
+static void keep(mr_access (&kept)[2], const mr_access& now, bool is_arena) {
+    bool is_mine = kept[0].group == now.group && kept[0].thread == now.thread;
+    kept[is_mine || is_ordered(kept[0], now, is_arena) ? 0 : 1] = now;
 }
 
 static void touch_cell(mr_cell& cell, const mr_touch& touch, const mr_access& now, bool is_arena) {
     check_order(touch, cell.write, true, now, is_arena);
-    if (touch.is_write) {
+    if (!touch.is_atomic)  // atomics do not race with each other
+        for (const mr_access& atomic : cell.atomics) check_order(touch, atomic, true, now, is_arena);
+    if (touch.is_write)
         for (const mr_access& read : cell.reads) check_order(touch, read, false, now, is_arena);
-        cell.write = now;
-        return;
-    }
-    mr_access& first = cell.reads[0];
-    bool is_mine = first.group == now.group && first.thread == now.thread;
-    // Two readers that no barrier separates are enough: a writer differs from one of them.
-    mr_access& kept = is_mine || is_ordered(first, now, is_arena) ? first : cell.reads[1];
-    kept = now;
+    if (touch.is_atomic && !touch.is_write) return;  // a load is forgotten: it could race with a plain write only
+    if (touch.is_atomic) keep(cell.atomics, now, is_arena);
+    else if (touch.is_write) cell.write = now;
+    else keep(cell.reads, now, is_arena);
+}
+
+// In this threadgroup for its own memory, by anyone for an output.
+static bool is_written(const mr_cell& cell, const mr_access& now, bool is_arena) {
+    if (!is_arena) return cell.write.group || cell.atomics[0].group;
+    return cell.write.group == now.group || cell.atomics[0].group == now.group;
 }
 
 [[noreturn]] static void report_uninitialised(const mr_touch& touch, bool is_arena) {
@@ -79,8 +88,8 @@ static void touch_cell(mr_cell& cell, const mr_touch& touch, const mr_access& no
 
 static mr_access access_now(const mr_memory_epochs& epochs, const mr_touch& touch) {
     mr_u32 thread = mr_current_thread();
-    return {mr_current_group(), static_cast<mr_u16>(thread), touch.is_atomic, epochs.threadgroup,
-            epochs.simd[thread / MR_SIMD_WIDTH], static_cast<mr_u32>(touch.instruction)};
+    return {mr_current_group(), static_cast<mr_u16>(thread), epochs.threadgroup, epochs.simd[thread / MR_SIMD_WIDTH],
+            static_cast<mr_u32>(touch.instruction)};
 }
 
 static void touch_arena(const mr_touch& touch) {
@@ -88,8 +97,7 @@ static void touch_arena(const mr_touch& touch) {
     mr_access now = access_now(mr_arena_epochs, touch);
     for (mr_u64 i = offset; i < offset + static_cast<mr_u64>(touch.num_bytes) && i < static_cast<mr_u64>(num_arena_cells); i++) {
         mr_cell& cell = arena_cells[i];
-        bool is_read = !touch.is_write || touch.is_atomic;
-        if (is_read && cell.write.group != now.group) report_uninitialised(touch, true);
+        if (touch.is_read && !is_written(cell, now, true)) report_uninitialised(touch, true);
         touch_cell(cell, touch, now, true);
     }
 }
@@ -110,8 +118,7 @@ static void touch_buffer(int index, const mr_touch& touch) {
     mr_u64 last = static_cast<mr_u64>(touch.address - buffer.begin + touch.num_bytes - 1) / buffer.itemsize;
     for (mr_u64 i = first; i <= last; i++) {
         mr_cell& cell = buffer.cells[i];
-        bool is_read = !touch.is_write || touch.is_atomic;
-        if (is_read && !cell.write.group && !buffer.is_initialised) report_uninitialised(touch, false);
+        if (touch.is_read && !buffer.is_initialised && !is_written(cell, now, false)) report_uninitialised(touch, false);
         touch_cell(cell, touch, now, false);
     }
 }
@@ -136,56 +143,56 @@ static void look_at(const mr_touch& touch) {
     else touch_elsewhere(touch);
 }
 
-static void look(const volatile void* address, mr_u64 num_bytes, bool is_write, bool is_atomic, const void* return_address) {
-    look_at({static_cast<const mr_u8*>(const_cast<const void*>(address)), static_cast<int>(num_bytes), is_write, is_atomic,
-             mr_instruction(return_address) - 1});
+static void look(const volatile void* address, mr_u64 num_bytes, bool is_write, const void* return_address) {
+    look_at({static_cast<const mr_u8*>(const_cast<const void*>(address)), static_cast<int>(num_bytes), is_write, false,
+             !is_write, mr_instruction(return_address) - 1});
 }
 
 extern "C" {
 
-void mr_atomic_access(const volatile void* address, int num_bytes, int is_write, int line, const char* file) {
+void mr_atomic_access(const volatile void* address, int num_bytes, int reads_and_writes, int line, const char* file) {
     if (!mr_now.is_checked) return;
     mr_u64 in_header = file[0] == 'h' ? MR_LINE_OF_HEADER : 0;
-    look_at({static_cast<const mr_u8*>(const_cast<const void*>(address)), num_bytes, is_write != 0, true,
-             MR_LINE | in_header | static_cast<mr_u64>(line)});
+    look_at({static_cast<const mr_u8*>(const_cast<const void*>(address)), num_bytes, (reads_and_writes & MR_WRITES) != 0, true,
+             (reads_and_writes & MR_READS) != 0, MR_LINE | in_header | static_cast<mr_u64>(line)});
 }
 
 #define MR_CALLBACKS(n)                                                                                            \
-    void __tsan_read##n(void* a) { look(a, n, false, false, __builtin_return_address(0)); }                        \
-    void __tsan_write##n(void* a) { look(a, n, true, false, __builtin_return_address(0)); }                        \
-    void __tsan_unaligned_read##n(void* a) { look(a, n, false, false, __builtin_return_address(0)); }              \
-    void __tsan_unaligned_write##n(void* a) { look(a, n, true, false, __builtin_return_address(0)); }              \
-    void __tsan_volatile_read##n(void* a) { look(a, n, false, false, __builtin_return_address(0)); }               \
-    void __tsan_volatile_write##n(void* a) { look(a, n, true, false, __builtin_return_address(0)); }               \
-    void __tsan_unaligned_volatile_read##n(void* a) { look(a, n, false, false, __builtin_return_address(0)); }     \
-    void __tsan_unaligned_volatile_write##n(void* a) { look(a, n, true, false, __builtin_return_address(0)); }     \
+    void __tsan_read##n(void* a) { look(a, n, false, __builtin_return_address(0)); }                        \
+    void __tsan_write##n(void* a) { look(a, n, true, __builtin_return_address(0)); }                        \
+    void __tsan_unaligned_read##n(void* a) { look(a, n, false, __builtin_return_address(0)); }              \
+    void __tsan_unaligned_write##n(void* a) { look(a, n, true, __builtin_return_address(0)); }              \
+    void __tsan_volatile_read##n(void* a) { look(a, n, false, __builtin_return_address(0)); }               \
+    void __tsan_volatile_write##n(void* a) { look(a, n, true, __builtin_return_address(0)); }               \
+    void __tsan_unaligned_volatile_read##n(void* a) { look(a, n, false, __builtin_return_address(0)); }     \
+    void __tsan_unaligned_volatile_write##n(void* a) { look(a, n, true, __builtin_return_address(0)); }     \
     void __tsan_read_write##n(void* a) {                                                                           \
-        look(a, n, false, false, __builtin_return_address(0));                                                     \
-        look(a, n, true, false, __builtin_return_address(0));                                                      \
+        look(a, n, false, __builtin_return_address(0));                                                     \
+        look(a, n, true, __builtin_return_address(0));                                                      \
     }                                                                                                              \
     void __tsan_unaligned_read_write##n(void* a) {                                                                 \
-        look(a, n, false, false, __builtin_return_address(0));                                                     \
-        look(a, n, true, false, __builtin_return_address(0));                                                      \
+        look(a, n, false, __builtin_return_address(0));                                                     \
+        look(a, n, true, __builtin_return_address(0));                                                      \
     }
 MR_CALLBACKS(1)
 MR_CALLBACKS(2)
 MR_CALLBACKS(4)
 MR_CALLBACKS(8)
 MR_CALLBACKS(16)
-void __tsan_read_range(void* a, unsigned long n) { look(a, n, false, false, __builtin_return_address(0)); }
-void __tsan_write_range(void* a, unsigned long n) { look(a, n, true, false, __builtin_return_address(0)); }
+void __tsan_read_range(void* a, unsigned long n) { look(a, n, false, __builtin_return_address(0)); }
+void __tsan_write_range(void* a, unsigned long n) { look(a, n, true, __builtin_return_address(0)); }
 void* __tsan_memcpy(void* to, const void* from, unsigned long n) {
-    look(from, n, false, false, __builtin_return_address(0));
-    look(to, n, true, false, __builtin_return_address(0));
+    look(from, n, false, __builtin_return_address(0));
+    look(to, n, true, __builtin_return_address(0));
     return memcpy(to, from, n);
 }
 void* __tsan_memmove(void* to, const void* from, unsigned long n) {
-    look(from, n, false, false, __builtin_return_address(0));
-    look(to, n, true, false, __builtin_return_address(0));
+    look(from, n, false, __builtin_return_address(0));
+    look(to, n, true, __builtin_return_address(0));
     return memmove(to, from, n);
 }
 void* __tsan_memset(void* to, int value, unsigned long n) {
-    look(to, n, true, false, __builtin_return_address(0));
+    look(to, n, true, __builtin_return_address(0));
     return memset(to, value, n);
 }
 void __tsan_init() {}

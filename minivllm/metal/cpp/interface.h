@@ -30,7 +30,7 @@ struct mr_attributes {
     mr_u32 threads_per_simdgroup;
 };
 
-enum { MR_SIMD_WIDTH = 32, MR_MEM_DEVICE = 1, MR_MEM_THREADGROUP = 2 };
+enum { MR_SIMD_WIDTH = 32, MR_MEM_DEVICE = 1, MR_MEM_THREADGROUP = 2, MR_READS = 1, MR_WRITES = 2 };
 
 // Runs once every live lane has arrived: operands[lane] is null for a lane that has returned or never existed.
 typedef void (*mr_combine)(void* const* operands);
@@ -44,5 +44,5 @@ void mr_simd_barrier(int memory_flags, int line, const char* file);
 // A lane asked for the value of a lane that has returned or never existed. Does not return.
 void mr_absent_lane(int lane, int source_lane);
 // The check mode's view of an atomic access; does nothing without the check mode.
-void mr_atomic_access(const volatile void* address, int num_bytes, int is_write, int line, const char* file);
+void mr_atomic_access(const volatile void* address, int num_bytes, int reads_and_writes, int line, const char* file);
 }

@@ -70,13 +70,12 @@ struct mr_launch {
 struct mr_access {
     mr_u32 group;         // number of the threadgroup, from 1; 0: never
     mr_u16 thread;
-    mr_u16 is_atomic;
     mr_u32 epoch;         // barriers that ordered this memory before, of the threadgroup
     mr_u32 simd_epoch;    // the same of the SIMD group
     mr_u32 instruction;
 };
 struct mr_cell {
-    mr_access write, reads[2];
+    mr_access write, reads[2], atomics[2];
 };
 
 struct mr_buffer {

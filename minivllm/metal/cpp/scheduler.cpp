@@ -178,6 +178,7 @@ extern "C" void mr_barrier(int memory_flags, int line, const char* file) {
     num_at_barrier = 0;
     if (memory_flags & MR_MEM_DEVICE) mr_device_epochs.threadgroup++;
     if (memory_flags & MR_MEM_THREADGROUP) mr_arena_epochs.threadgroup++;
+    park();  // whose turn it is behind the barrier is a matter of the order
 }
 
 extern "C" void* mr_threadgroup_variable(

@@ -76,7 +76,7 @@ extern "C" mr_u64 mr_unwritten(int i, mr_u64* first) {
     mr_buffer& buffer = mr_buffers[i];
     mr_u64 count = 0, items = buffer.cells ? (buffer.end - buffer.begin) / buffer.itemsize : 0;
     for (mr_u64 item = items; item-- > 0;)
-        if (!buffer.cells[item].write.group) count++, *first = item;
+        if (!buffer.cells[item].write.group && !buffer.cells[item].atomics[0].group) count++, *first = item;
     return count;
 }
 
