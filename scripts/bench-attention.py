@@ -20,6 +20,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import metadata
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from labbook.errors import LabbookError, UsageError
 from labbook.record import RECORD_VERSION, Record, environment_stamp, now_iso
 
 if TYPE_CHECKING:
+    from minivllm.attention.paged_kernels import MakeKernel
     from scripts.bench_attention.subjects import Shape, Subject
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -65,10 +67,6 @@ def _measure(options: argparse.Namespace) -> list[Record]:
     on_metal = mx.metal.is_available() and not is_cpu
     if not on_metal and not options.quick:
         raise UsageError("this measures an Apple GPU, and MLX sees none here: --quick shows that the script works")
-    if on_metal:
-        make_kernel = mx.fast.metal_kernel
-    else:
-        from minivllm.metal.runner import metal_kernel as make_kernel
     book = Labbook(options.labbook)
     book.check_writable_place()
     contexts = options.contexts or (QUICK_CONTEXTS if options.quick else CONTEXTS)
@@ -77,12 +75,19 @@ def _measure(options: argparse.Namespace) -> list[Record]:
     records = []
     with tqdm(contexts, unit="context", disable=not sys.stderr.isatty()) as bar:
         for context in bar:
-            subjects = make_subjects(shape, context, make_kernel)
+            subjects = make_subjects(shape, context, _kernel_maker(on_metal))
             _require_equal_answers(subjects)
             for subject in subjects:
                 seconds = [_seconds(subject) for _ in range(options.repeats)]
                 records.append(book.append({**conditions, **_result(subject, shape, context, seconds)}))
     return records
+
+
+def _kernel_maker(on_metal: bool) -> MakeKernel:
+    from minivllm.backend import mx
+    from minivllm.metal.runner import metal_kernel
+
+    return mx.fast.metal_kernel if on_metal else metal_kernel
 
 
 def _require_equal_answers(subjects: list[Subject]) -> None:
@@ -115,7 +120,7 @@ def _result(subject: Subject, shape: Shape, context: int, seconds: list[float]) 
 
 
 def _conditions(options: argparse.Namespace, shape: Shape, on_metal: bool) -> dict[str, Any]:
-    from minivllm.backend import device, mx
+    from minivllm.backend import device
     from minivllm.server.version import version
 
     return {
@@ -126,7 +131,7 @@ def _conditions(options: argparse.Namespace, shape: Shape, on_metal: bool) -> di
         "label": options.label,
         "engine": "minivllm",
         "engine_version": version(),
-        "mlx_version": mx.__version__,
+        "mlx_version": metadata.version("mlx"),
         "device": device,
         "kernel_ran_on": "Metal" if on_metal else "CPU, in the runner",
         "shape": asdict(shape),

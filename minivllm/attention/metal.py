@@ -15,23 +15,20 @@ from minivllm.attention.plan import Plan
 from minivllm.backend import mx
 from minivllm.cache.storage import KVStorage
 
+FEW_ROWS = 16
+"""A chunk of so few rows has too few tiles to fill a GPU; its rows are attended one by one, as decode rows are.
+
+From the number of threadgroups, not from a measurement: nobody has run this on a Mac yet.
+"""
+
 
 @dataclass(frozen=True, slots=True)
-class PlanTables:
-    """The page tables of a plan, checked, and made arrays once for all layers."""
+class Part:
+    """Rows of a plan that one launch attends for, and their page tables: one for each row, or one for a chunk."""
 
-    plan: Plan
-    singles: PageTables | None
-    chunks: tuple[PageTables, ...]
-
-    @classmethod
-    def of(cls, plan: Plan, storage: KVStorage) -> PlanTables:
-        def tables(page_tables: Sequence[Sequence[int]], num_tokens: Sequence[int]) -> PageTables:
-            return PageTables(page_tables, num_tokens, storage.num_pages, storage.page_size)
-
-        singles = None if plan.singles is None else tables(plan.singles.page_tables, plan.singles.num_tokens)
-        chunks = tuple(tables([chunk.page_table], [chunk.start + chunk.num_rows]) for chunk in plan.chunks)
-        return cls(plan, singles, chunks)
+    rows: slice
+    tables: PageTables
+    is_chunk: bool
 
 
 class MetalAttention:
@@ -40,22 +37,40 @@ class MetalAttention:
     def __init__(self, storage: KVStorage, make_kernel: MakeKernel = mx.fast.metal_kernel) -> None:
         self._storage = storage
         self._kernels = PagedKernels(make_kernel)
-        self._last: PlanTables | None = None
+        self._last: tuple[Plan, tuple[Part, ...]] | None = None
 
     def __call__(self, layer: int, queries: mx.array, keys: mx.array, values: mx.array, plan: Plan) -> mx.array:
         """queries [rows, heads, d], keys and values [rows, kv_heads, d], rotated -> [rows, heads, d]."""
         self._storage.write(layer, plan.write_rows, keys, values)
         pages = PlainPages(self._storage.keys[layer], self._storage.values[layer])
-        tables = self._tables_of(plan)
-        parts = []
-        if tables.singles is not None:
-            parts.append(self._kernels.decode(queries[: len(tables.singles.tables)], pages, tables.singles))
-        for chunk, table in zip(plan.chunks, tables.chunks, strict=True):
-            rows = queries[chunk.first_row : chunk.first_row + chunk.num_rows]
-            parts.append(self._kernels.prefill(rows, pages, table))
-        return parts[0] if len(parts) == 1 else mx.concatenate(parts)
+        answers = []
+        for part in self._parts_of(plan):
+            attend = self._kernels.prefill if part.is_chunk else self._kernels.decode
+            answers.append(attend(queries[part.rows], pages, part.tables))
+        return answers[0] if len(answers) == 1 else mx.concatenate(answers)
 
-    def _tables_of(self, plan: Plan) -> PlanTables:
-        if self._last is None or self._last.plan is not plan:
-            self._last = PlanTables.of(plan, self._storage)
-        return self._last
+    def _parts_of(self, plan: Plan) -> tuple[Part, ...]:
+        """Made, and its page ids checked, once for all layers of a step."""
+        if self._last is None or self._last[0] is not plan:
+            self._last = plan, parts_of(plan, self._storage)
+        return self._last[1]
+
+
+def parts_of(plan: Plan, storage: KVStorage) -> tuple[Part, ...]:
+    """In the order of the plan's rows: the one-token rows together, then each chunk."""
+
+    def tables(page_tables: Sequence[Sequence[int]], num_tokens: Sequence[int]) -> PageTables:
+        return PageTables(page_tables, num_tokens, storage.num_pages, storage.page_size)
+
+    parts = []
+    if plan.singles is not None:
+        singles = tables(plan.singles.page_tables, plan.singles.num_tokens)
+        parts.append(Part(slice(0, plan.singles.num_rows), singles, is_chunk=False))
+    for chunk in plan.chunks:
+        rows = slice(chunk.first_row, chunk.first_row + chunk.num_rows)
+        seen = range(chunk.start + 1, chunk.start + chunk.num_rows + 1)
+        if chunk.num_rows <= FEW_ROWS:
+            parts.append(Part(rows, tables([chunk.page_table] * chunk.num_rows, seen), is_chunk=False))
+        else:
+            parts.append(Part(rows, tables([chunk.page_table], seen[-1:]), is_chunk=True))
+    return tuple(parts)

@@ -24,7 +24,7 @@ HELP: dict[str, str] = {
     "admission": "how many pages a request must have before it starts",
     "eviction": "which cached page goes first when the pool is full",
     "kv_dtype": "number format of cached keys and values",
-    "attention": "implementation of attention",
+    "attention": "implementation of attention; auto is metal on an Apple GPU, else portable",
     "debug_poison_pages": "fill free pages with NaN, so that a wrong read shows; slow",
 }
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from minivllm import SamplingParams
-from minivllm.attention.metal import MetalAttention
+from minivllm.attention import metal
+from minivllm.attention.metal import MetalAttention, parts_of
 from minivllm.attention.plan import Plan, make_plan
 from minivllm.attention.portable import PortableAttention
 from minivllm.backend import mx
@@ -20,7 +21,7 @@ from tests.metal.paged_case import SPEC
 
 PAGE, HEADS, KV_HEADS = 4, 6, 2
 # Tokens that are cached, tokens of this step. Decode rows and chunks take turns: the plan puts rows first.
-WORK = [(16, 1), (0, 9), (0, 1), (8, 7), (37, 1)]
+WORK = [(16, 1), (0, 20), (0, 1), (8, 7), (37, 1)]
 SHARED = 2  # pages that the last two have in common
 
 
@@ -75,9 +76,9 @@ def test_decode_rows_and_chunks_of_one_plan_get_the_answers_of_the_portable_path
         answers.append([attend(layer, *rows_of_step(plan, head_dim, queries_dtype), plan) for layer in range(2)])
         assert str(answers[-1][0].dtype).endswith(queries_dtype)
     tolerance = 1e-5 if queries_dtype == "float32" else 2e-3
-    for metal, portable in zip(*answers, strict=True):
-        assert metal.shape == portable.shape == (3 + 16, HEADS, head_dim)
-        assert float(mx.abs(metal.astype(mx.float32) - portable.astype(mx.float32)).max()) < tolerance
+    for kernel, portable in zip(*answers, strict=True):
+        assert kernel.shape == portable.shape == (3 + 27, HEADS, head_dim)
+        assert float(mx.abs(kernel.astype(mx.float32) - portable.astype(mx.float32)).max()) < tolerance
 
 
 def rows_of_step(plan: Plan, head_dim: int, dtype: str) -> tuple[mx.array, mx.array, mx.array]:
@@ -88,14 +89,24 @@ def rows_of_step(plan: Plan, head_dim: int, dtype: str) -> tuple[mx.array, mx.ar
     return rows[:, :HEADS], rows[:, HEADS : HEADS + KV_HEADS], rows[:, HEADS + KV_HEADS :]
 
 
-def test_the_tables_of_a_plan_are_checked_once_and_used_by_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_and_short_chunks_are_attended_row_by_row_and_a_long_chunk_in_tiles() -> None:
+    work = works()
+    plan = make_plan(work, filled_storage(64, "float32", work))
+    parts = parts_of(plan, filled_storage(64, "float32", work))
+    assert [(part.rows.start, part.rows.stop, part.is_chunk) for part in parts] == [
+        (0, 3, False), (3, 23, True), (23, 30, False),
+    ]  # fmt: skip
+    assert [list(part.tables.num_tokens) for part in parts] == [[17, 1, 38], [20], list(range(9, 16))]
+
+
+def test_the_tables_of_a_plan_are_made_once_and_used_by_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     work = works()
     storage = filled_storage(64, "float32", work)
     attend = MetalAttention(storage, metal_kernel)
+    made: list[Plan] = []
+    monkeypatch.setattr(metal, "parts_of", lambda plan, storage: made.append(plan) or parts_of(plan, storage))
     plans = [make_plan(work, storage) for _ in range(2)]
-    seen = []
     for plan in plans:
         for layer in range(2):
             attend(layer, *rows_of_step(plan, 64, "float32"), plan)
-            seen.append(attend._last)
-    assert seen[0] is seen[1] and seen[2] is seen[3] and seen[0] is not seen[2]
+    assert made == plans
