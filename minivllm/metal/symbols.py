@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from minivllm.metal.rewriter import HEADER, SOURCE
@@ -32,6 +32,7 @@ class Place:
 UNKNOWN = Place("", 0)
 
 
+@lru_cache(maxsize=256)
 def place_of(library: Path, instruction: int) -> Place:
     """The innermost line of the learner's own text that the instruction belongs to."""
     if instruction & _LINE:

@@ -122,7 +122,8 @@ class TestRaces:
     def test_a_missing_second_barrier_is_found_in_every_order(self, order: str) -> None:
         """Reading what the next round overwrites: the classic mistake that a GPU forgives most of the time."""
         source = T + (
-            "threadgroup float shared[64];\nfloat sum = 0;\nfor (int i = 0; i < 2; i++) {\n  shared[t] = x[t] + i;\n"
+            "threadgroup float shared[64];\nfloat sum = 0;\n"
+            "for (int i = 0; i < 2; i++) {\n  shared[t] = x[t] + i;\n"
             "  threadgroup_barrier(mem_flags::mem_threadgroup);\n  sum += shared[63 - t];\n}\nout[t] = sum;"
         )
         found = fault(source, options=Options(order=order, seed=3))  # type: ignore[arg-type]
@@ -140,7 +141,8 @@ class TestRaces:
 
     def test_a_simdgroup_barrier_orders_one_simd_group(self) -> None:
         source = T + (
-            "threadgroup float a[64];\na[t] = x[t];\nsimdgroup_barrier(mem_flags::mem_threadgroup);\nout[t] = a[t ^ {}];"
+            "threadgroup float a[64];\na[t] = x[t];\n"
+            "simdgroup_barrier(mem_flags::mem_threadgroup);\nout[t] = a[t ^ {}];"
         )
         assert run(source.replace("{}", "1"))[0].item() == 1
         assert fault(source.replace("{}", "32"), options=Options(order="random")).kind in (
@@ -276,11 +278,11 @@ class TestTexts:
             run(T + "out[t] = f();", header=header)
 
     def test_threadgroup_memory_has_no_initial_value(self) -> None:
-        with pytest.raises(KernelCompileError, match="line 2: threadgroup variable `n` has an initial value"):
+        with pytest.raises(KernelCompileError, match=r"line 2: threadgroup variable `n` has an initial value"):
             run(T + "threadgroup float n = 0;\nout[t] = n;")
 
     def test_the_c_plus_plus_library_is_not_there(self) -> None:
-        with pytest.raises(KernelCompileError, match="header line 1: .*cmath"):
+        with pytest.raises(KernelCompileError, match=r"header line 1: .*cmath"):
             run(T + "out[t] = 0;", header="#include <cmath>\n")
 
     def test_metals_own_headers_are(self) -> None:

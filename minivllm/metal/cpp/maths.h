@@ -207,6 +207,12 @@ template <typename T, int N> vec<T, N> normalize(vec<T, N> a) { return a * rsqrt
 template <typename T> constexpr vec<T, 3> cross(vec<T, 3> a, vec<T, 3> b) {
     return vec<T, 3>(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x);
 }
+template <typename T, int N, int... I, int M, int... J>
+constexpr vec<T, 3> cross(const swizzle<T, N, I...>& a, const swizzle<T, M, J...>& b) {
+    return cross(a.value(), b.value());
+}
+template <typename T, int N, int... I> T length(const swizzle<T, N, I...>& a) { return length(a.value()); }
+template <typename T, int N, int... I> auto normalize(const swizzle<T, N, I...>& a) { return normalize(a.value()); }
 #undef MR_LIFT_1
 #undef MR_LIFT_2
 #undef MR_LIFT_3

@@ -29,7 +29,9 @@ inline void simdgroup_barrier(mem_flags flags, MR_HERE) { mr_simd_barrier(static
 namespace runner {
 
 template <typename T> struct swizzle_value { typedef T type; };
-template <typename T, int N, int... I> struct swizzle_value<swizzle<T, N, I...>> { typedef vec<T, sizeof...(I)> type; };
+template <typename Vector, typename T, int N, int... I> struct swizzle_value<swizzle_as<Vector, T, N, I...>> {
+    typedef Vector type;
+};
 
 // All lanes fold their operands, in the order of the lanes, into one value that each of them gets.
 template <typename T, typename Fold> MR_UNCHECKED void fold_lanes(void* const* operands) {

@@ -6,7 +6,8 @@ namespace metal {
 
 template <typename T, int N> struct vec;
 
-// Operators as friends of a base that a vector and its swizzles share: argument-dependent lookup finds them for both.
+// Operators as friends: argument-dependent lookup finds them for a vector, whose base this is, and for a swizzle, which
+// has the vector among its template arguments. (With a base of its own it would make vectors larger.)
 template <typename T, int N> struct vec_operators {
 #define MR_VECTOR_OPERATOR(op)                                                                                \
     friend constexpr vec<T, N> operator op(vec<T, N> a, vec<T, N> b) {                                        \
@@ -68,20 +69,21 @@ template <typename T, int N> struct vec_operators {
     constexpr Self& operator>>=(Vector b) { return *this = *this >> b; }
 
 // Components I... of a vector of N: a view over the same storage.
-template <typename T, int N, int... I> struct swizzle : vec_operators<T, sizeof...(I)> {
-    typedef vec<T, sizeof...(I)> value_type;
+template <typename Vector, typename T, int N, int... I> struct swizzle_as {
+    typedef Vector value_type;
     T data[N];
     constexpr value_type value() const { return value_type(data[I]...); }
     constexpr operator value_type() const { return value(); }
-    constexpr swizzle& operator=(value_type v) {
+    constexpr swizzle_as& operator=(value_type v) {
         int i = 0;
         ((data[I] = v.data[i++]), ...);
         return *this;
     }
-    constexpr swizzle& operator=(const swizzle& other) { return *this = other.value(); }
+    constexpr swizzle_as& operator=(const swizzle_as& other) { return *this = other.value(); }
     constexpr T operator[](int i) const { return value().data[i]; }
-    MR_ASSIGNMENTS(swizzle, value_type)
+    MR_ASSIGNMENTS(swizzle_as, value_type)
 };
+template <typename T, int N, int... I> using swizzle = swizzle_as<vec<T, sizeof...(I)>, T, N, I...>;
 
 template <typename T, int N> struct swizzles;
 #define MR_W2(a, i, b, j) swizzle<T, N, i, j> a##b;
@@ -219,5 +221,6 @@ MR_VECTOR_NAMES(half)
 MR_VECTOR_NAMES(float)
 MR_VECTOR_NAMES(bfloat)
 #undef MR_VECTOR_NAMES
+static_assert(sizeof(float4) == 16 && sizeof(float3) == 16 && sizeof(half2) == 4 && sizeof(uchar3) == 4, "Metal's layout");
 
 }  // namespace metal
