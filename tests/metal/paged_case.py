@@ -10,9 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minivllm.attention.paged_kernels import MakeKernel
 from minivllm.attention.pages import PageTables, PlainPages, QuantizedPages
-from minivllm.backend import mx
+from minivllm.backend import is_cpu, mx
+from minivllm.metal.cuda import cuda_kernel
+from minivllm.metal.runner import metal_kernel
 from minivllm.models.spec import ModelSpec
+
+# Everywhere in the runner, and on the GPU of the machine, if it has one.
+KERNEL_MAKERS: dict[str, MakeKernel] = {"runner": metal_kernel}
+if not is_cpu:
+    KERNEL_MAKERS |= {"Metal": mx.fast.metal_kernel} if mx.metal.is_available() else {"CUDA": cuda_kernel}
 
 SPEC = ModelSpec(
     family="llama",

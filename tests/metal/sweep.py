@@ -1,6 +1,7 @@
 """Every combination of the paged kernels' variants, in one process: `python -m tests.metal.sweep`. Takes minutes.
 
-Prints the largest error of each group against the formula in float64, and fails when one is above its tolerance.
+On the GPU of the machine, else in the runner. Prints the largest error of each group against the formula in float64,
+and fails when one is above its tolerance. Quantized pages take 3 query heads for each KV head.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ from tqdm import tqdm
 
 from minivllm.attention.paged_kernels import HEAD_SIZES, PagedKernels
 from minivllm.backend import mx
-from minivllm.metal.runner import metal_kernel
-from tests.metal.paged_case import Case, largest_error, make_case, quantized
+from tests.metal.paged_case import KERNEL_MAKERS, Case, largest_error, make_case, quantized
 
 LENGTHS = (1, 15, 16, 17, 255, 256, 257, 1000)
 DTYPES = {"float32": (mx.float32, 1e-5), "float16": (mx.float16, 2e-3), "bfloat16": (mx.bfloat16, 2e-2)}
@@ -22,15 +22,18 @@ LAYOUTS = ("plain", *((bits, group) for bits in (8, 4) for group in (32, 64, 128
 
 
 def main() -> int:
-    kernels = PagedKernels(metal_kernel)
-    names = list(itertools.product(HEAD_SIZES, DTYPES, LAYOUTS))
+    maker = list(KERNEL_MAKERS)[-1]
+    print(f"the kernels run on: {maker}", flush=True)
+    kernels = PagedKernels(KERNEL_MAKERS[maker])
+    names = list(itertools.product(LAYOUTS, DTYPES, HEAD_SIZES))
     lines = []
-    for head_dim, dtype, layout in tqdm(names, disable=not sys.stderr.isatty()):
+    for layout, dtype, head_dim in tqdm(names, disable=not sys.stderr.isatty()):
         if layout != "plain" and head_dim % layout[1]:
             continue
         _, tolerance = DTYPES[dtype]
-        decode = max(decode_error(kernels, head_dim, dtype, layout, queries) for queries in QUERIES_PER_KV)
-        chunks = itertools.product(QUERIES_PER_KV, ROWS, PREFIXES)
+        queries_per_kv = QUERIES_PER_KV if layout == "plain" else (3,)
+        decode = max(decode_error(kernels, head_dim, dtype, layout, queries) for queries in queries_per_kv)
+        chunks = itertools.product(queries_per_kv, ROWS, PREFIXES)
         prefill = max(prefill_error(kernels, head_dim, dtype, layout, *chunk) for chunk in chunks)
         is_right = decode < tolerance and prefill < tolerance
         told = layout if layout == "plain" else f"{layout[0]} bits in groups of {layout[1]}"

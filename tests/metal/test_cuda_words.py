@@ -21,6 +21,8 @@ from minivllm.metal import cuda
 from minivllm.metal.runner import metal_kernel
 from tests.metal.paged_case import largest_error, make_case, quantized
 
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ expands the header and builds kernels")
+
 METAL_FOR_CUDA = {
     r"__shfl_xor_sync\(0xffffffff, ": "simd_shuffle_xor(",
     r"__syncthreads\(\)": "threadgroup_barrier(mem_flags::mem_threadgroup)",
@@ -47,9 +49,6 @@ def through_cuda(*, name: str, source: str, header: str, **arguments: Any) -> An
 def expanded(text: str) -> str:
     command = ["g++", "-E", "-P", "-C", "-x", "c++", "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
-
-
-needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ expands the header")
 
 
 @needs_compiler

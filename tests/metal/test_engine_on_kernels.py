@@ -14,6 +14,8 @@ from minivllm.attention.portable import PortableAttention
 from minivllm.cache import audit
 from minivllm.models.loading import LoadedModel, load_model
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 GREEDY = SamplingParams(max_tokens=6, temperature=0.0, ignore_eos=True)
 DOCUMENT = list(range(5, 42))  # two whole pages and a tail
 

@@ -19,6 +19,8 @@ from minivllm.request import Request
 from minivllm.scheduler import Work
 from tests.metal.paged_case import SPEC
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 PAGE, HEADS, KV_HEADS = 4, 6, 2
 # Tokens that are cached, tokens of this step. Decode rows and chunks take turns: the plan puts rows first.
 WORK = [(16, 1), (0, 20), (0, 1), (8, 7), (37, 1)]

@@ -10,17 +10,17 @@ import pytest
 from minivllm.attention.paged_kernels import HEAD_SIZES, PagedKernels
 from minivllm.attention.pages import PlainPages
 from minivllm.backend import mx
-from minivllm.metal.runner import metal_kernel
-from tests.metal.paged_case import Case, largest_error, make_case, quantized
+from minivllm.metal.compiler import Compiler
+from tests.metal.paged_case import KERNEL_MAKERS, Case, largest_error, make_case, quantized
 
 LENGTHS = (1, 15, 16, 17, 255, 256, 257, 1000)
 TOLERANCE = {mx.float32: 1e-5, mx.float16: 2e-3, mx.bfloat16: 2e-2}
 
 
-@pytest.fixture(scope="module")
-def kernels() -> PagedKernels:
+@pytest.fixture(scope="module", params=list(KERNEL_MAKERS))
+def kernels(request: pytest.FixtureRequest, compiler: Compiler) -> PagedKernels:
     """One for the whole module: all variants in one process, each under its own name."""
-    return PagedKernels(metal_kernel)
+    return PagedKernels(KERNEL_MAKERS[request.param])
 
 
 def decode_error(kernels: PagedKernels, case: Case, splits: int | None = None) -> float:

@@ -19,6 +19,8 @@ from minivllm.metal.runner import metal_kernel
 from minivllm.metal.source import sections
 from tests.metal.paged_case import largest_error, make_case, slots_of
 
+pytestmark = pytest.mark.usefixtures("compiler")
+
 BARRIER = "threadgroup_barrier(mem_flags::mem_threadgroup);"
 GUARD = "// guard"
 WITHOUT_GUARD = {
