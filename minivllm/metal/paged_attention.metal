@@ -22,11 +22,12 @@
 // different keys merge in the same way, so the keys can be shared out. Sources: Milakov and Gimelshein, "Online
 // normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022.
 //
-// A position that a row may not see is never read and never multiplied by 0: what a page held before might be NaN, and
-// 0 * NaN is NaN. Lines marked "guard" keep an index inside its array; page ids are checked in Python before a launch.
+// What a row may not see never enters its sums, not even times 0: it might be NaN, and 0 * NaN is NaN. What no row of a
+// threadgroup may see is not even read. Lines marked "guard" keep an index inside its array; page ids are checked in
+// Python before a launch.
 //
-// The file is cut into sections at lines that begin with four slashes (minivllm/metal/source.py). MLX writes a signature
-// around a body: a name that is declared nowhere below is an array, a constant, or a thread's place in the grid.
+// The file is cut into sections at lines that begin with four slashes (minivllm/metal/source.py). MLX writes a
+// signature around a body: a name that is declared nowhere is an array, a constant, or a thread's place in the grid.
 
 //// header
 
@@ -76,13 +77,13 @@ const int lane = thread_index_in_simdgroup;
 
 const int context = context_lengths[row];
 const int pages = (context + PAGE_SIZE - 1) / PAGE_SIZE;
-const size_t query = (size_t(row) * HEADS + head) * HEAD_SIZE;
+const size_t first_element = (size_t(row) * HEADS + head) * HEAD_SIZE;
 
 float q[PER_LANE] = {};  // {} is all zeros
 float sum[PER_LANE] = {};
 for (int i = 0; i < PER_LANE; ++i) {
     if (IN_HEAD(ELEMENT(i))) {  // guard
-        q[i] = SCALE * float(queries[query + ELEMENT(i)]);
+        q[i] = SCALE * float(queries[first_element + ELEMENT(i)]);
     }
 }
 float highest = -INFINITY;
