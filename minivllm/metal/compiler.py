@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -34,6 +34,7 @@ _COMMON = (
     "-fPIC",
     "-fno-exceptions",
     "-fno-rtti",
+    "-fno-threadsafe-statics",
     "-U_FORTIFY_SOURCE",
 )
 _KERNEL = (
@@ -44,7 +45,6 @@ _KERNEL = (
     "-fwrapv",
     "-fno-strict-aliasing",
     "-fstack-clash-protection",
-    "-fno-threadsafe-statics",
     "-nostdinc",
     "-nostdinc++",
     f"-I{CPP_FOLDER}",
@@ -60,18 +60,25 @@ _OF_FAMILY = {
         *("-Wno-user-defined-literals", "-Wno-reserved-user-defined-literal"),
     ),
 }
-_CHECKED = ("-fsanitize=thread", "-fsanitize=bounds")
+_CHECKED = {
+    "gcc": ("-fsanitize=thread", "-fsanitize=bounds"),
+    # Clang reports no access wider than 16 bytes, so it must not make any.
+    "clang": ("-fsanitize=thread", "-fsanitize=bounds", "-fno-vectorize", "-fno-slp-vectorize"),
+}
+# A newer clang for x86 keeps half in float between operations unless told not to; an older one lacks the option.
+_CLANG_VARIANTS = (("-Xclang", "-ffloat16-excess-precision=none"), ())
 _RUNTIME_PARTS = ("scheduler.cpp", "faults.cpp", "checks.cpp", "windows.cpp")
 _PROBE = '#include "kernel.h"\nextern "C" void probe(half* h, float* f, int i) { h[i] = half(f[i]) * 2.0h; }\n'
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """`command` compiles C++; `family` ("gcc" or "clang") says which options it takes."""
+    """`command` compiles C++ with `options`; `family` ("gcc" or "clang") says which others it takes."""
 
     command: tuple[str, ...]
     family: str
     identity: str
+    options: tuple[str, ...] = ()
 
     def run(self, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -90,10 +97,12 @@ class Compiler:
 def find_compiler() -> Compiler:
     """clang++, else g++, else ziglang's clang: the first that compiles a kernel. Raises `CompilerMissing`."""
     failures = []
-    for compiler in candidates():
-        reason = _verdict(compiler)
-        if reason is None:
-            return compiler
+    for candidate in candidates():
+        for options in _CLANG_VARIANTS if candidate.family == "clang" else ((),):
+            compiler = replace(candidate, options=options)
+            reason = _verdict(compiler)
+            if reason is None:
+                return compiler
         failures.append(f"{' '.join(compiler.command)}: {reason}")
     tried = f" (tried {'; '.join(failures)})" if failures else ""
     raise CompilerMissing(f"a Metal kernel on a CPU needs a C++ compiler, and none was found{tried}; {INSTALL_HINT}")
@@ -142,12 +151,12 @@ def runtime_library(compiler: Compiler) -> Path:
 
 def kernel_library(compiler: Compiler, unit: str, *, is_checked: bool) -> Path:
     """`unit` as a library. Raises `KernelCompileError` with the compiler's lines."""
-    checks = _CHECKED if is_checked else ()
+    checks = _CHECKED[compiler.family] if is_checked else ()
 
     def fill(folder: Path) -> None:
         (folder / "kernel.cpp").write_text(unit, encoding="utf-8")
-        arguments = [*_COMMON, *_KERNEL, *_OF_FAMILY[compiler.family], *checks, "-c", "kernel.cpp", "-o", "kernel.o"]
-        done = compiler.run(arguments, folder)
+        flags = [*_COMMON, *_KERNEL, *_OF_FAMILY[compiler.family], *compiler.options, *checks]
+        done = compiler.run([*flags, "-c", "kernel.cpp", "-o", "kernel.o"], folder)
         if done.returncode:
             raise KernelCompileError(compiler_lines(done.stderr))
         done = compiler.run([*_linking(compiler), "-o", "kernel.so", "kernel.o", "-lm"], folder)
@@ -174,12 +183,14 @@ def compiler_lines(stderr: str) -> str:
     return "\n".join(lines) or _first_lines(stderr)
 
 
+# Zig would link a bounds handler of its own that aborts. To other clangs this says nothing.
+_ZIG_LINKING = ("-O2", "-fno-sanitize=undefined")
 _SYSTEM_LIBRARIES = ("-lpthread", "-ldl") if sys.platform == "linux" else ()
 
 
 def _linking(compiler: Compiler) -> tuple[str, ...]:
     # Nothing of ours needs the C++ library, and zig would build its own.
-    without_library = ("-nostdlib++",) if compiler.family == "clang" else ()
+    without_library = ("-nostdlib++", *_ZIG_LINKING) if compiler.family == "clang" else ()
     if sys.platform == "darwin":
         return ("-dynamiclib", "-undefined", "dynamic_lookup", *without_library)
     return ("-shared", *without_library)
@@ -203,7 +214,8 @@ def _try_compiler(compiler: Compiler) -> str:
     try:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "probe.cpp").write_text(_PROBE)
-            flags = [*_COMMON, *_KERNEL, *_OF_FAMILY[compiler.family], *_CHECKED]
+            family = compiler.family
+            flags = [*_COMMON, *_KERNEL, *_OF_FAMILY[family], *compiler.options, *_CHECKED[family]]
             done = compiler.run([*flags, "-c", "probe.cpp", "-o", "probe.o"], Path(folder))
     except (OSError, subprocess.SubprocessError) as error:
         return str(error)
@@ -211,7 +223,7 @@ def _try_compiler(compiler: Compiler) -> str:
 
 
 def _key(compiler: Compiler, *texts: str) -> str:
-    flags = (*_COMMON, *_KERNEL, *_OF_FAMILY[compiler.family], *_linking(compiler))
+    flags = (*_COMMON, *_KERNEL, *_OF_FAMILY[compiler.family], *compiler.options, *_linking(compiler))
     digest = hashlib.sha256("\0".join((compiler.identity, *compiler.command, *flags, *texts)).encode())
     return digest.hexdigest()[:32]
 

@@ -154,7 +154,7 @@ class Reporter:
         return f"{_thread(report.here)} reads {self._item(report)} before any thread has written it; {memory}"
 
     def _index_of_a_fixed_array(self, report: Report) -> str:
-        array = _text(report.name).strip("'")
+        array = _text(report.name).strip("'").replace(" [", "[")  # GCC and Clang differ in the space
         return f"{_thread(report.here)} takes index {report.first} of an array of type `{array}`, beyond its end"
 
     def _division_by_zero(self, report: Report) -> str:

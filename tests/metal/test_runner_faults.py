@@ -113,9 +113,9 @@ class TestTheSixBrokenKernels:
 
 class TestRaces:
     def test_both_lines_and_both_threads_are_named(self) -> None:
-        source = T + "threadgroup float a[1];\nif (t == 3) a[0] = 1;\nif (t == 5) a[0] = 2;\nout[t] = 0;"
+        source = T + "threadgroup float a[1];\nif (t == 3) a[0] = 1;\nout[t] = 0;\nif (t == 5) out[t] = a[0];"
         found = str(fault(source))
-        assert "source line 4 `if (t == 5) a[0] = 2;`: race: thread (5, 0, 0)" in found
+        assert "source line 5 `if (t == 5) out[t] = a[0];`: race: thread (5, 0, 0)" in found
         assert "which thread (3, 0, 0) of threadgroup (0, 0, 0) wrote in source line 3 `if (t == 3) a[0] = 1;`" in found
 
     @pytest.mark.parametrize("order", ["forward", "reverse", "random"])
@@ -186,7 +186,7 @@ class TestMemory:
         assert private.kind == "index of a fixed array"
         assert "line 3" in str(private) and "thread (4, 0, 0)" in str(private) and "index 4" in str(private)
         shared = fault(T + "threadgroup float a[2][8];\na[1][t] = 1;\nout[t] = 0;")
-        assert "takes index 8 of an array of type `float [8]`" in str(shared)
+        assert "takes index 8 of an array of type `float[8]`" in str(shared)
 
     def test_a_pointer_gone_astray(self) -> None:
         for options in (PLAIN, CHECKED):
