@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from minivllm.attention.paged_kernels import ENOUGH_THREADGROUPS, PagedKernels, choose_splits
 from minivllm.attention.pages import PageTables, PlainPages, QuantizedPages
 from minivllm.backend import mx
+from minivllm.metal.signature import KernelTexts, make_signature
 from tests.metal.paged_case import make_case, quantized
 
 
@@ -47,6 +49,38 @@ def test_a_name_stands_for_one_text_only_and_is_made_of_letters_digits_and_under
     assert len({text for texts in recorder.texts.values() for text in texts}) == len(recorder.texts)
     assert all(name.replace("_", "").isalnum() and name.isascii() for name in recorder.texts)
     assert len(recorder.texts) > 200
+
+
+def test_mlx_takes_every_call_and_writes_the_text_that_the_runner_runs(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """MLX writes a kernel's text while it exports a function, without a GPU too."""
+    names = []
+
+    def make_kernel(*, name: str, input_names: list[str], output_names: list[str], source: str, header: str) -> Any:
+        texts = KernelTexts(name, tuple(input_names), tuple(output_names), source, header, atomic_outputs=False)
+        kernel = mx.fast.metal_kernel(name, input_names, output_names, source, header)
+
+        def launch(inputs: list[mx.array], **call: Any) -> list[mx.array]:
+            def exported(*arrays: mx.array) -> list[mx.array]:
+                return kernel(inputs=list(arrays), verbose=True, **call)
+
+            capfd.readouterr()
+            mx.export_function(str(tmp_path / "kernel.mlxfn"), exported, *inputs)
+            kinds = [(array.dtype, array.shape) for array in inputs]
+            text = make_signature(texts, kinds, call["output_dtypes"], call["template"]).text(texts)
+            assert capfd.readouterr().out == f"Generated source code for `{name}`:\n```\n{text}\n```\n"
+            names.append(name)
+            return [mx.zeros(*kind) for kind in zip(call["output_shapes"], call["output_dtypes"], strict=True)]
+
+        return launch
+
+    kernels = PagedKernels(make_kernel)
+    for case in (make_case((1, 40), head_dim=80, dtype=mx.bfloat16), make_case((40,), dtype=mx.float16)):
+        kernels.decode(case.query_array, case.pages, case.page_tables, splits=2)
+    for pages in (case.pages, quantized(case, 4, 32)[1]):
+        kernels.prefill(case.query_array, pages, case.page_tables)
+    assert [name.split("_")[1] for name in names] == ["decode", "merge", "decode", "merge", "prefill", "prefill"]
 
 
 @pytest.mark.parametrize(
