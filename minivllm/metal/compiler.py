@@ -67,7 +67,7 @@ _CHECKED = {
 }
 # A newer clang for x86 keeps half in float between operations unless told not to; an older one lacks the option.
 _CLANG_VARIANTS = (("-Xclang", "-ffloat16-excess-precision=none"), ())
-_RUNTIME_PARTS = ("scheduler.cpp", "faults.cpp", "checks.cpp", "windows.cpp")
+_RUNTIME_PARTS = ("scheduler.cpp", "attributes.cpp", "arena.cpp", "windows.cpp", "faults.cpp", "checks.cpp")
 _PROBE = '#include "kernel.h"\nextern "C" void probe(half* h, float* f, int i) { h[i] = half(f[i]) * 2.0h; }\n'
 
 

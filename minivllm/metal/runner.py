@@ -6,99 +6,26 @@ not stands in minivllm/metal/README.md.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
-
-import numpy as np
 
 from minivllm.backend import mx
 from minivllm.metal.address_spaces import check_address_spaces
 from minivllm.metal.arrays import InputArray, as_array, output_buffer, to_mlx
 from minivllm.metal.compiler import find_compiler, kernel_library
 from minivllm.metal.errors import KernelCompileError, KernelNameReused, MetalRunnerError
-from minivllm.metal.library import Buffer, Launch, Report, entry_of, launch_lock, runtime
-from minivllm.metal.report import KINDS, Reporter
+from minivllm.metal.launch import Shape, execute
+from minivllm.metal.library import runtime
+from minivllm.metal.options import Options, options, options_now
+from minivllm.metal.report import Reporter
 from minivllm.metal.rewriter import kernel_unit
 from minivllm.metal.signature import KernelTexts, Signature, TemplateValue, make_signature
 
-MAX_THREADS_PER_THREADGROUP = 1024
-CHECK_VARIABLE = "MINIVLLM_METAL_CHECK"
-_ORDERS = ("forward", "reverse", "random")
+__all__ = ["MetalKernel", "Options", "metal_kernel", "options"]
+
 _MATH_MODES = ("safe", "relaxed", "fast")
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the runner executes kernels.
-
-    `check` finds races, exact bounds, uninitialised reads and unwritten outputs, at a few times the cost. `order` is
-    the one in which threads take their turns, "random" by `seed`. `stray_reads="zero"` lets reads beside a buffer
-    give zeros. `threadgroup_bytes` is what a threadgroup may reserve (Apple's GPUs have 32 KiB).
-    """
-
-    check: bool = True
-    order: Literal["forward", "reverse", "random"] = "forward"
-    seed: int = 0
-    stray_reads: Literal["error", "zero"] = "error"
-    timeout_s: float = 60.0
-    threadgroup_bytes: int = 32 * 1024
-
-    def __post_init__(self) -> None:
-        if self.order not in _ORDERS:
-            raise ValueError(f"order is one of {', '.join(_ORDERS)}, not {self.order!r}")
-        if self.stray_reads not in ("error", "zero"):
-            raise ValueError(f'stray_reads is "error" or "zero", not {self.stray_reads!r}')
-        if self.timeout_s <= 0 or self.threadgroup_bytes <= 0:
-            raise ValueError("timeout_s and threadgroup_bytes are larger than 0")
-
-
-_chosen: ContextVar[Options | None] = ContextVar("options", default=None)
-
-
-@contextlib.contextmanager
-def options(chosen: Options) -> Iterator[None]:
-    """Every kernel called within takes these options, whatever it was made with."""
-    token = _chosen.set(chosen)
-    try:
-        yield
-    finally:
-        _chosen.reset(token)
-
-
-def default_options() -> Options:
-    """Checks are on unless MINIVLLM_METAL_CHECK=0."""
-    return Options(check=os.environ.get(CHECK_VARIABLE, "1") != "0")
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A launch: threads of the whole grid and of one threadgroup."""
-
-    grid: tuple[int, int, int]
-    threadgroup: tuple[int, int, int]
-
-    @classmethod
-    def of(cls, grid: Sequence[int], threadgroup: Sequence[int]) -> Shape:
-        for name, triple in (("grid", grid), ("threadgroup", threadgroup)):
-            if len(triple) != 3 or any(int(length) < 0 for length in triple):
-                raise ValueError(f"{name} is three numbers of threads, not {tuple(triple)}")
-        gx, gy, gz = (int(length) for length in grid)
-        tx, ty, tz = (int(length) for length in threadgroup)
-        if tx * ty * tz > MAX_THREADS_PER_THREADGROUP:
-            raise ValueError(
-                f"Thread group size ({tx * ty * tz}) is greater than the maximum allowed threads per threadgroup "
-                f"({MAX_THREADS_PER_THREADGROUP})."
-            )
-        if tx * ty * tz == 0:
-            raise ValueError(f"a threadgroup of {(tx, ty, tz)} has no threads")
-        return cls((gx, gy, gz), (max(1, min(tx, gx)), max(1, min(ty, gy)), max(1, min(tz, gz))))
 
 
 class MetalKernel:
@@ -128,7 +55,7 @@ class MetalKernel:
         Raises `KernelCompileError` for a text that is no kernel, `KernelFault` for what a thread must not do.
         """
         self._require_lengths(inputs, output_shapes, output_dtypes)
-        now = _chosen.get() or self._made_with or default_options()
+        now = options_now(self._made_with)
         shape = Shape.of(grid, threadgroup)
         sources = [as_array(value) for value in inputs]
         arrays = [InputArray.of(array, is_row_contiguous=self._ensure_row_contiguous) for array in sources]
@@ -145,7 +72,7 @@ class MetalKernel:
             ),
             *outputs,
         ]
-        results = _execute(Reporter(self._texts, library, buffers), shape, now)
+        results = execute(Reporter(self._texts, library, buffers), shape, now)
         return _without_gradients(
             sources,
             [
@@ -249,48 +176,6 @@ def _compile(texts: KernelTexts, signature: Signature, *, is_checked: bool) -> P
     except KernelCompileError as error:
         raise type(error)(f"kernel `{texts.name}` does not compile:\n{error}") from None
     return library
-
-
-def _execute(reporter: Reporter, shape: Shape, now: Options) -> list[np.ndarray]:
-    """The outputs after every thread has run."""
-    buffers = reporter.buffers
-    outputs = [(i, buffer) for i, buffer in enumerate(buffers) if buffer.is_output]
-    with launch_lock:
-        try:
-            runtime().place(buffers, is_checked=now.check, allows_stray_reads=now.stray_reads == "zero")
-            if all(shape.grid):
-                _launch(reporter, shape, now)
-            if now.check:
-                _require_written(reporter, outputs)
-            return [runtime().fetch(i, buffer) for i, buffer in outputs]
-        finally:
-            runtime().close()
-
-
-def _launch(reporter: Reporter, shape: Shape, now: Options) -> None:
-    launch = Launch(
-        entry=entry_of(reporter.library),
-        grid=shape.grid,
-        threadgroup=shape.threadgroup,
-        order=_ORDERS.index(now.order),
-        is_checked=now.check,
-        allows_stray_reads=now.stray_reads == "zero",
-        num_arena_bytes=now.threadgroup_bytes,
-        seed=now.seed,
-        timeout_s=now.timeout_s,
-    )
-    report: Report = runtime().run(launch, reporter.buffers)
-    if KINDS[report.kind] == "interrupted":
-        raise KeyboardInterrupt
-    if report.kind:
-        raise reporter.fault(report)
-
-
-def _require_written(reporter: Reporter, outputs: Sequence[tuple[int, Buffer]]) -> None:
-    for i, buffer in outputs:
-        num_unwritten, first = runtime().unwritten(i)
-        if num_unwritten and not buffer.is_initialised:
-            raise reporter.unwritten(buffer, num_unwritten, first)
 
 
 def _without_gradients(inputs: Sequence[mx.array], outputs: Sequence[mx.array]) -> list[mx.array]:

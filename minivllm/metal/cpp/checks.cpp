@@ -152,7 +152,7 @@ extern "C" {
 
 void mr_atomic_access(const volatile void* address, int num_bytes, int reads_and_writes, int line, const char* file) {
     if (!mr_now.is_checked) return;
-    mr_u64 in_header = file[0] == 'h' ? MR_LINE_OF_HEADER : 0;
+    mr_u64 in_header = file[0] == 'h' ? static_cast<mr_u64>(MR_LINE_OF_HEADER) : 0;
     look_at({static_cast<const mr_u8*>(const_cast<const void*>(address)), num_bytes, (reads_and_writes & MR_WRITES) != 0, true,
              (reads_and_writes & MR_READS) != 0, MR_LINE | in_header | static_cast<mr_u64>(line)});
 }

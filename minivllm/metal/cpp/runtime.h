@@ -90,6 +90,7 @@ struct mr_memory_epochs {
 };
 
 extern mr_launch mr_now;
+extern mr_u32 mr_num_groups[3];
 extern mr_report mr_result;
 extern mr_buffer mr_buffers[MR_MAX_BUFFERS];
 extern int mr_num_buffers;
@@ -105,6 +106,7 @@ const mr_attributes* mr_attributes_now();
 void mr_attributes_of(mr_u32 group, mr_u32 thread, mr_attributes* result);
 mr_u64 mr_instruction(const void* return_address);     // its offset in the kernel's library
 void mr_locate_arena(const void* address, mr_report* report);
+void mr_forget_variables();                            // those of the last threadgroup
 void mr_start_checks();
 [[noreturn]] void mr_fail(mr_kind kind);               // the rest of mr_result is filled in
 [[noreturn]] void mr_fail_at(mr_kind kind, const void* address, int num_bytes, int is_write, mr_u64 instruction);

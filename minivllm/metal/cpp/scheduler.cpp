@@ -22,26 +22,18 @@ struct mr_lane {
     mr_combine combine;
 };
 
-struct mr_variable {
-    int site;
-    mr_u32 begin, end;
-    const char* name;
-};
-
 mr_launch mr_now;
+mr_u32 mr_num_groups[3];
 mr_report mr_result;
-mr_u8* mr_arena;
 mr_u8 *mr_stacks_begin, *mr_stacks_end;
 mr_memory_epochs mr_device_epochs, mr_arena_epochs;
 volatile int mr_is_uninterruptible;
 
-static const mr_u64 stack_bytes = 256 * 1024, max_variables = 256;
+static const mr_u64 stack_bytes = 256 * 1024;
 static mr_lane lanes[MR_MAX_THREADS];
 static jmp_buf scheduler_here;
 static sigjmp_buf escape;
-static mr_variable variables[max_variables];
-static int num_variables;
-static mr_u32 current, num_threads, num_at_barrier, group_number, num_groups[3];
+static mr_u32 current, num_threads, num_at_barrier, group_number;
 static mr_u32 live_lanes[MR_MAX_THREADS / MR_SIMD_WIDTH], arrived_lanes[MR_MAX_THREADS / MR_SIMD_WIDTH];
 static mr_u32 turns[MR_MAX_THREADS];
 static mr_u64 random_state;
@@ -181,74 +173,13 @@ extern "C" void mr_barrier(int memory_flags, int line, const char* file) {
     park();  // whose turn it is behind the barrier is a matter of the order
 }
 
-extern "C" void* mr_threadgroup_variable(
-    mr_u64 num_bytes, mr_u64 alignment, int site, const char* name, int line, const char* file) {
-    for (int i = 0; i < num_variables; i++)
-        if (variables[i].site == site) return mr_arena + variables[i].begin;
-    mr_u64 begin = num_variables ? variables[num_variables - 1].end : 0;
-    begin = (begin + alignment - 1) / alignment * alignment;
-    if (begin + num_bytes > static_cast<mr_u64>(mr_now.num_arena_bytes) || num_variables == max_variables) {
-        mr_result.here.line = line;
-        mr_result.here.file = file;
-        mr_result.first = static_cast<long long>(begin + num_bytes);
-        mr_result.second = mr_now.num_arena_bytes;
-        strncpy(mr_result.name, name, sizeof mr_result.name - 1);
-        mr_fail(MR_THREADGROUP_MEMORY);
-    }
-    variables[num_variables++] = {site, static_cast<mr_u32>(begin), static_cast<mr_u32>(begin + num_bytes), name};
-    return mr_arena + begin;
-}
-
-void mr_locate_arena(const void* address, mr_report* report) {
-    mr_u32 offset = static_cast<mr_u32>(static_cast<const mr_u8*>(address) - mr_arena);
-    for (int i = 0; i < num_variables; i++) {
-        if (offset < variables[i].begin || offset >= variables[i].end) continue;
-        strncpy(report->name, variables[i].name, sizeof report->name - 1);
-        report->offset = offset - variables[i].begin;
-    }
-}
-
-void mr_attributes_of(mr_u32 group, mr_u32 thread, mr_attributes* result) {
-    mr_attributes& a = *result;
-    memset(&a, 0, sizeof a);
-    mr_u32 number = group - 1, dispatched = 1, actual = 1;
-    for (int d = 0; d < 3; d++) {
-        a.threads_per_grid[d] = a.grid_size[d] = mr_now.grid[d];
-        a.threadgroups_per_grid[d] = num_groups[d];
-        a.threadgroup_position_in_grid[d] = number % num_groups[d];
-        number /= num_groups[d];
-        mr_u32 begin = a.threadgroup_position_in_grid[d] * mr_now.threadgroup[d];
-        a.dispatch_threads_per_threadgroup[d] = mr_now.threadgroup[d];
-        a.threads_per_threadgroup[d] = min_of(mr_now.threadgroup[d], mr_now.grid[d] - begin);  // fewer at the edge
-        dispatched *= mr_now.threadgroup[d];
-        actual *= a.threads_per_threadgroup[d];
-    }
-    mr_u32 rest = thread;
-    for (int d = 0; d < 3; d++) {
-        a.thread_position_in_threadgroup[d] = rest % a.threads_per_threadgroup[d];
-        rest /= a.threads_per_threadgroup[d];
-        a.thread_position_in_grid[d] =
-            a.threadgroup_position_in_grid[d] * mr_now.threadgroup[d] + a.thread_position_in_threadgroup[d];
-    }
-    a.dispatch_quadgroups_per_threadgroup = (dispatched + 3) / 4;
-    a.dispatch_simdgroups_per_threadgroup = (dispatched + MR_SIMD_WIDTH - 1) / MR_SIMD_WIDTH;
-    a.quadgroups_per_threadgroup = (actual + 3) / 4;
-    a.simdgroups_per_threadgroup = (actual + MR_SIMD_WIDTH - 1) / MR_SIMD_WIDTH;
-    a.quadgroup_index_in_threadgroup = thread / 4;
-    a.simdgroup_index_in_threadgroup = thread / MR_SIMD_WIDTH;
-    a.thread_index_in_quadgroup = thread % 4;
-    a.thread_index_in_simdgroup = thread % MR_SIMD_WIDTH;
-    a.thread_index_in_threadgroup = thread;
-    a.thread_execution_width = a.threads_per_simdgroup = MR_SIMD_WIDTH;
-}
-
 static void start_group(mr_u32 group) {
     group_number = group;
     mr_attributes first;
     mr_attributes_of(group, 0, &first);
     num_threads = first.threads_per_threadgroup[0] * first.threads_per_threadgroup[1] * first.threads_per_threadgroup[2];
     num_at_barrier = 0;
-    num_variables = 0;
+    mr_forget_variables();
     memset(live_lanes, 0, sizeof live_lanes);
     memset(arrived_lanes, 0, sizeof arrived_lanes);
     memset(mr_arena, 0xff, static_cast<size_t>(mr_now.num_arena_bytes));  // NaN in every floating-point type
@@ -351,7 +282,7 @@ extern "C" int mr_run(const mr_launch* launch, mr_report* report) {
     }
     mr_start_checks();
     mr_u32 count = 1;
-    for (int d = 0; d < 3; d++) count *= num_groups[d] = (mr_now.grid[d] + mr_now.threadgroup[d] - 1) / mr_now.threadgroup[d];
+    for (int d = 0; d < 3; d++) count *= mr_num_groups[d] = (mr_now.grid[d] + mr_now.threadgroup[d] - 1) / mr_now.threadgroup[d];
     mr_catch_faults(mr_now.timeout_s);
     if (!sigsetjmp(escape, 1)) {
         for (volatile mr_u32 i = 0; i < count; i++) run_group(group_in_turn(i, count));
