@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -28,9 +29,13 @@ _FLAGS = (
     "-nostdinc++",
     "-w",
     f"-I{CPP_FOLDER}",
-    *("-Xclang", "-fnative-half-type", "-Xclang", "-fallow-half-arguments-and-returns"),
     *("-Xclang", "-ast-dump", "-Xclang", "-ast-dump-filter=custom_kernel"),
 )
+_PROBE = f'''#include "address_spaces.h"
+#line 1 "{SOURCE}"
+void right(device float* p) {{ device float* q = p + 1; }}
+void wrong(device float* p) {{ threadgroup float* q = p; }}
+'''
 _MESSAGE = re.compile(r"^(?:.*/)?([\w.]+):(\d+):\d+: (error|note): (.*)$", re.MULTILINE)
 _POINTER = re.compile(r"'([^']*[*\[][^']*)'")
 _ALSO_KNOWN = re.compile(r" \(aka '[^']*'\)")
@@ -44,9 +49,7 @@ def check_address_spaces(texts: KernelTexts, signature: Signature) -> None:
     clang = find_clang()
     if clang is None:
         return
-    unit = address_space_unit(texts, signature)
-    inputs = (unit, Path(__file__).read_text(encoding="utf-8"))  # what we make of clang's words may change too
-    found = cached_text(clang, inputs, lambda folder: "\n".join(_complaints(clang, unit, folder)))
+    found = _judge(clang, address_space_unit(texts, signature))
     if found:
         raise AddressSpaceError(_with_lines(texts, found))
 
@@ -55,10 +58,24 @@ def check_address_spaces(texts: KernelTexts, signature: Signature) -> None:
 def find_clang() -> Compiler | None:
     """clang++ of any version since 14, else the clang of ziglang; it need not be able to run a kernel."""
     names = ("clang++", *(f"clang++-{version}" for version in range(30, 13, -1)))
-    if path := next(filter(None, map(shutil.which, names)), None):
-        return compiler_at((path,), "clang")
-    zig = zig_program()
-    return compiler_at((str(zig), "c++"), "clang") if zig else None
+    commands: list[tuple[str, ...]] = [(path,) for path in map(shutil.which, names) if path]
+    if zig := zig_program():
+        commands.append((str(zig), "c++"))
+    clangs = (compiler_at(command, "clang") for command in commands)
+    return next((clang for clang in clangs if _knows_spaces(clang)), None)
+
+
+def _knows_spaces(clang: Compiler) -> bool:
+    """It complains of the second of two lines; a clang that fails for another reason complains of none."""
+    try:
+        return _judge(clang, _PROBE).startswith(f"{SOURCE} line 2: ") and "\n" not in _judge(clang, _PROBE)
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def _judge(clang: Compiler, unit: str) -> str:
+    inputs = (unit, Path(__file__).read_text(encoding="utf-8"))  # what we make of clang's words may change too
+    return cached_text(clang, inputs, lambda folder: "\n".join(_complaints(clang, unit, folder)))
 
 
 def address_space_unit(texts: KernelTexts, signature: Signature) -> str:

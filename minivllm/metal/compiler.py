@@ -43,6 +43,7 @@ _KERNEL = (
     "-gdwarf-4",  # addr2line of 2022 mistakes the first file of version 5
     "-ffp-contract=off",
     "-fwrapv",
+    "-fsigned-char",
     "-fno-strict-aliasing",
     "-fstack-clash-protection",
     "-nostdinc",

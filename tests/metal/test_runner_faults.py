@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import warnings
 from collections.abc import Sequence
 
@@ -248,6 +251,14 @@ class TestControlFlow:
     def test_an_endless_loop_ends(self) -> None:
         source = T + "volatile int go = 1;\nwhile (go) {}\nout[t] = 0;"
         assert fault(source, options=Options(check=False, timeout_s=0.2)).kind == "timeout"
+
+    def test_ctrl_c_reaches_a_running_kernel(self) -> None:
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        source = T + "volatile int go = 1;\nwhile (go) {}\nout[t] = 0;"
+        with pytest.raises(KeyboardInterrupt):
+            run(source, options=Options(check=False, timeout_s=30))
+        assert run(T + "out[t] = x[t];")[5].item() == 5
 
     def test_a_spin_lock_is_a_timeout(self) -> None:
         source = T + (

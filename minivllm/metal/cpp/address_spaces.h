@@ -16,7 +16,7 @@ typedef uchar uint8_t;
 typedef ushort uint16_t;
 typedef uint uint32_t;
 typedef ulong uint64_t;
-typedef __fp16 half;
+typedef float half;  // of which every clang can make vectors; no size matters here
 typedef half float16_t;
 typedef half bfloat16_t;
 #define bfloat half
