@@ -27,7 +27,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "admission": ("reserve", "optimistic"),
     "eviction": ("lru", "lfu", "fifo", "length", "scan"),
     "kv_dtype": ("auto", "float32", "float16", "bfloat16"),
-    "attention": ("auto", "portable"),
+    "attention": ("auto", "portable", "metal", "cuda"),
 }
 NUMBER_CHOICES: dict[str, tuple[int, ...]] = {"kv_bits": KV_BITS, "kv_group_size": GROUP_SIZES}
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from minivllm.answer import Answer, add_prompt_logprobs
 from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len
-from minivllm.attention.portable import PortableAttention
+from minivllm.attention.choice import choose_attention
 from minivllm.backend import mx
 from minivllm.cache.pool_layout import kv_format_of, pool_layout
 from minivllm.cache.storage import KVStorage, resolve_kv_dtype
@@ -65,7 +65,7 @@ class Engine:
             clock=clock,
         )
         self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, kv_format, self.layout.num_head_pages)
-        self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
+        self._runner = ModelRunner(loaded.model, self.storage, choose_attention(self.config.attention, self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
         if self.config.debug_poison_pages:

@@ -20,11 +20,16 @@ from minivllm.scheduler import Work
 
 @dataclass(frozen=True, slots=True)
 class SingleRows:
-    """One-token work: row i sees `context_rows[i]` [longest context], of which `visible` [i] marks the valid ones."""
+    """One-token work: row i sees `context_rows[i]` [longest context], of which `visible` [i] marks the valid ones.
+
+    Those are the first `num_tokens[i]` tokens of `page_tables[i]`.
+    """
 
     num_rows: int
     context_rows: mx.array
     visible: mx.array
+    page_tables: tuple[tuple[int, ...], ...]
+    num_tokens: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Chunk:
     num_rows: int
     start: int
     context_rows: mx.array
+    page_table: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,19 @@ def make_plan(work: Sequence[Work], storage: KVStorage) -> Plan:
         token_ids=mx.array(np.concatenate([np.asarray(work[i].token_ids, np.int32) for i in order])),
         positions=mx.array(np.concatenate([np.arange(work[i].start, work[i].end, dtype=np.int32) for i in order])),
         write_rows=mx.array(np.concatenate([contexts[i][work[i].start :] for i in order])),
-        singles=_singles([contexts[i] for i in order if work[i].num_tokens == 1], storage.null_row),
+        singles=_singles(
+            [contexts[i] for i in order if work[i].num_tokens == 1],
+            tuple(tuple(work[i].request.page_table) for i in order if work[i].num_tokens == 1),
+            storage.null_row,
+        ),
         chunks=tuple(
-            Chunk(row_ranges[i].start, work[i].num_tokens, work[i].start, mx.array(contexts[i]))
+            Chunk(
+                first_row=row_ranges[i].start,
+                num_rows=work[i].num_tokens,
+                start=work[i].start,
+                context_rows=mx.array(contexts[i]),
+                page_table=tuple(work[i].request.page_table),
+            )
             for i in order
             if work[i].num_tokens > 1
         ),
@@ -71,11 +87,17 @@ def make_plan(work: Sequence[Work], storage: KVStorage) -> Plan:
     )
 
 
-def _singles(contexts: list[np.ndarray], null_row: int) -> SingleRows | None:
+def _singles(contexts: list[np.ndarray], page_tables: tuple[tuple[int, ...], ...], null_row: int) -> SingleRows | None:
     if not contexts:
         return None
     lengths = np.array([len(context) for context in contexts])
     padded = np.full((len(contexts), lengths.max()), null_row, np.int32)
     for row, context in zip(padded, contexts, strict=True):
         row[: len(context)] = context
-    return SingleRows(len(contexts), mx.array(padded), mx.array(np.arange(lengths.max()) < lengths[:, None]))
+    return SingleRows(
+        num_rows=len(contexts),
+        context_rows=mx.array(padded),
+        visible=mx.array(np.arange(lengths.max()) < lengths[:, None]),
+        page_tables=page_tables,
+        num_tokens=tuple(lengths.tolist()),
+    )

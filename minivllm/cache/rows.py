@@ -47,8 +47,13 @@ class QuantizedRows:
         self.biases = mx.zeros((*per_head, head_dim // self._group_size), DTYPES[kv_format.dtype])
 
     @property
+    def triple(self) -> tuple[mx.array, mx.array, mx.array]:
+        """As `mx.quantize` gives them."""
+        return self.packed, self.scales, self.biases
+
+    @property
     def arrays(self) -> list[mx.array]:
-        return [self.packed, self.scales, self.biases]
+        return list(self.triple)
 
     def write(self, rows: mx.array, values: mx.array) -> None:
         values = values.astype(self.scales.dtype)

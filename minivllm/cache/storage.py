@@ -96,7 +96,7 @@ class KVStorage:
         self.num_pages = num_pages
         self.page_size = page_size
         self.kv_format = kv_format
-        self.num_kv_heads = spec.num_kv_heads
+        self.num_kv_heads, self.head_dim = spec.num_kv_heads, spec.head_dim
         self.null_row = num_pages * page_size
         self._num_head_columns = kv_format.head_pages * page_size
         self._split = split = self.null_row if kv_format.bits is None else num_full_pages * page_size
@@ -104,6 +104,14 @@ class KVStorage:
             [RegionedRows(spec, self.null_row, split, kv_format) for _ in range(spec.num_layers)] for _ in range(2)
         )
         mx.eval([layer.arrays for layer in self.layers])
+
+    @property
+    def has_two_precisions(self) -> bool:
+        return 0 < self._split < self.null_row
+
+    def rows_of_layer(self, layer: int) -> tuple[RegionedRows, RegionedRows]:
+        """Keys and values of one layer."""
+        return self._keys[layer], self._values[layer]
 
     @property
     def layers(self) -> list[RegionedRows]:

@@ -27,7 +27,7 @@ HELP: dict[str, str] = {
     "kv_bits": "bits of a cached number, 8 or 4; default: full precision (this changes the output)",
     "kv_group_size": "numbers that share a scale when pages are quantized: 32, 64 or 128",
     "quantized_kv_start": "tokens at the head of a sequence that stay in full precision, rounded up to whole pages",
-    "attention": "implementation of attention",
+    "attention": "implementation of attention; auto is metal on an Apple GPU, else portable",
     "debug_poison_pages": "fill free pages with NaN, so that a wrong read shows; slow",
 }
 
