@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.identity import CacheIdentity
 from minivllm.cache.kv_format import KVFormat
 from minivllm.cache.manager import CacheManager
@@ -15,7 +16,6 @@ from minivllm.cache.publication import POLICIES as PUBLICATION
 from minivllm.config import ConfigError, EngineConfig
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
-from minivllm.policies.in_engine import POLICIES as EVICTION
 from minivllm.protocols import check_components
 from minivllm.stats import Counters
 

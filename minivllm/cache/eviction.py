@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import heapq
+import itertools
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
 
-from minivllm.protocols import PageUse
+from minivllm.protocols import Eviction, PageUse
+
+ParentOf = Callable[[int], int | None]
+Key = Callable[[PageUse], Any]
 
 # A plain dict finds its first key by walking over all that were deleted before it: 30 us in a queue of 1,000,000.
 Queue = OrderedDict[int, None]
@@ -108,3 +115,86 @@ class ScanResistant:
         self._num_batches += depth >= self._last_depth
         self._last_depth = depth
         return self._num_batches % BATCHES_PER_FOOTHOLD == 0
+
+
+class LeavesByKey:
+    """Of the candidates that no other candidate is chained to, the one with the smallest key; at equal keys the least
+    recently released. O(log n).
+
+    Any key will do, because only leaves are ever offered: a page becomes one when the last page behind it has gone.
+    Heap entries that have become wrong stay until they are popped, or outnumber the others.
+    """
+
+    def __init__(self, key: Key, parent_of: ParentOf) -> None:
+        self._key = key
+        self._parent_of = parent_of
+        self._candidates: dict[int, tuple[PageUse, int]] = {}
+        self._parents: dict[int, int | None] = {}
+        self._num_children: Counter[int] = Counter()
+        self._heap: list[tuple[Any, int, int]] = []
+        self._releases = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def add(self, page_id: int, use: PageUse) -> None:
+        assert page_id not in self._candidates, f"page {page_id} is a candidate already"
+        self._candidates[page_id] = use, next(self._releases)
+        parent = self._parents[page_id] = self._parent_of(page_id)
+        if parent is not None:
+            self._num_children[parent] += 1
+        self._offer(page_id)
+
+    def remove(self, page_id: int) -> None:
+        del self._candidates[page_id]
+        parent = self._parents.pop(page_id)
+        if parent is None:
+            return
+        self._num_children[parent] -= 1
+        if not self._num_children[parent]:
+            del self._num_children[parent]
+            self._offer(parent)
+
+    def pop_victim(self) -> int:
+        while True:
+            entry = heapq.heappop(self._heap)
+            if self._is_current(entry):
+                self.remove(entry[2])
+                return entry[2]
+
+    def _offer(self, page_id: int) -> None:
+        if page_id not in self._candidates or page_id in self._num_children:
+            return
+        use, release = self._candidates[page_id]
+        heapq.heappush(self._heap, (self._key(use), release, page_id))
+        if len(self._heap) > 2 * len(self._candidates) + 64:
+            self._heap = [entry for entry in set(self._heap) if self._is_current(entry)]
+            heapq.heapify(self._heap)
+
+    def _is_current(self, entry: tuple[Any, int, int]) -> bool:
+        _, release, page_id = entry
+        found = self._candidates.get(page_id)
+        return found is not None and found[1] == release and page_id not in self._num_children
+
+
+def _least_used(use: PageUse) -> int:
+    return use.num_restores
+
+
+def _oldest(use: PageUse) -> int:
+    return use.content_number
+
+
+def _least_used_deepest(use: PageUse) -> tuple[int, int]:
+    """Length-aware, as in Mooncake's comparison (Qin and others, FAST '25): later pages of long requests first."""
+    return use.num_restores, -use.depth
+
+
+POLICIES: dict[str, Callable[[ParentOf], Eviction]] = {
+    "lru": lambda parent_of: TailFirstLRU(),
+    "lfu": lambda parent_of: LeavesByKey(_least_used, parent_of),
+    "fifo": lambda parent_of: LeavesByKey(_oldest, parent_of),
+    "length": lambda parent_of: LeavesByKey(_least_used_deepest, parent_of),
+    "scan": lambda parent_of: ScanResistant(),
+}
+"""The choices of `EngineConfig.eviction`; each is built for the index whose `parent_of` it may ask."""

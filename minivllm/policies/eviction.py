@@ -1,4 +1,4 @@
-"""Which cached block goes next. `in_engine.py` fits the classes to the engine's protocol (minivllm/protocols.py).
+"""Which cached block goes next, told of every use. The engine's own policies are in minivllm/cache/eviction.py.
 
 Whoever owns the blocks calls `touch` for every block that a request found, `remove` while the request holds it, and
 `add` when it is released, deepest first. A victim never has a cached child: a block is only reachable through those

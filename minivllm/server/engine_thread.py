@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -211,6 +212,6 @@ class EngineThread:
 
 def _leave_no_stream() -> None:
     """MLX keeps a stream for each thread; one that outlives its thread aborts a program that ends just then."""
-    from minivllm.backend import mx
-
-    mx.clear_streams()
+    mlx = sys.modules.get("mlx.core")
+    if mlx is not None:  # else the engine was never built
+        mlx.clear_streams()

@@ -9,9 +9,8 @@ import random
 
 import pytest
 
-from minivllm.cache.eviction import BATCHES_PER_FOOTHOLD, ScanResistant, TailFirstLRU
+from minivllm.cache.eviction import BATCHES_PER_FOOTHOLD, POLICIES, ScanResistant, TailFirstLRU
 from minivllm.config import CHOICES
-from minivllm.policies.in_engine import POLICIES
 from minivllm.protocols import PageUse
 from tests.control.driver import ToyEngine
 
@@ -170,3 +169,47 @@ def test_under_scan_new_traffic_replaces_a_pool_full_of_pages_nobody_wants() -> 
         for chat in chats:
             engine.ask(chat)
     assert [engine.hits(chat) for chat in chats] == [8, 8]
+
+
+def test_lfu_evicts_what_was_restored_least_though_it_is_more_recent() -> None:
+    engine = ToyEngine(num_pages=3, page_size=2, eviction="lfu")
+    often, once = [1, 1, 9], [2, 2, 9]
+    for prompt in (often, often, once):
+        engine.ask(prompt)
+    engine.ask([3, 3, 4, 4])
+    assert (engine.hits(often), engine.hits(once)) == (2, 0)
+
+
+def test_fifo_evicts_what_was_computed_first_however_often_it_was_used() -> None:
+    engine = ToyEngine(num_pages=3, page_size=2, eviction="fifo")
+    for prompt in ([1, 1, 9], [2, 2, 9], [1, 1, 9]):
+        engine.ask(prompt)
+    engine.ask([3, 3, 4, 4])
+    assert (engine.hits([1, 1]), engine.hits([2, 2])) == (0, 2)
+
+
+def test_length_evicts_the_later_pages_of_long_requests_first() -> None:
+    engine = ToyEngine(num_pages=5, page_size=2, eviction="length")
+    for prompt in ([1, 1, 1, 1, 1, 1, 9], [2, 2, 9]):
+        engine.ask(prompt)
+    engine.ask([3, 3, 4, 4])
+    assert (engine.hits([1] * 6), engine.hits([2, 2])) == (4, 2)
+
+
+def test_a_page_id_that_was_given_to_other_content_begins_with_no_past() -> None:
+    engine = ToyEngine(num_pages=3, page_size=2, eviction="lfu")
+    for _ in range(3):
+        engine.ask([1, 1, 9])
+    engine.reset()
+    for prompt in ([2, 2, 9], [3, 3, 9], [3, 3, 9]):
+        engine.ask(prompt)
+    engine.ask([4, 4, 5, 5])
+    assert (engine.hits([2, 2]), engine.hits([3, 3])) == (0, 2)
+
+
+def test_a_parent_is_offered_when_its_last_child_has_gone() -> None:
+    parents = {1: 0, 2: 0}
+    policy = POLICIES["fifo"](parents.get)
+    for page, number in ((1, 5), (2, 3), (0, 1)):
+        policy.add(page, PageUse(depth=min(page, 1), num_restores=0, content_number=number))
+    assert [policy.pop_victim() for _ in range(3)] == [2, 1, 0]

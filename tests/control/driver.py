@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from minivllm.cache.audit import check_books
+from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.manager import CacheManager
 from minivllm.cache.page_pool import RefCountedPagePool, TwoPrecisionPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES
 from minivllm.config import SamplingParams
 from minivllm.flights import POLICIES as FLIGHTS
-from minivllm.policies.in_engine import POLICIES as EVICTION
 from minivllm.protocols import Moment
 from minivllm.request import Request, RequestLimits, Status
 from minivllm.scheduler import Scheduler, Work

@@ -384,4 +384,4 @@ def test_packages_that_are_gone_make_the_environment_anew_when_they_are_asked_fo
 
 
 def test_every_extra_that_brings_packages_is_looked_after(setup_environment: ModuleType, project: dict) -> None:
-    assert set(setup_environment.MODULES) == set(project["optional-dependencies"]) - {"engine-common"}
+    assert set(setup_environment.MODULES) == set(project["optional-dependencies"]) - {"engine-common", "router"}
