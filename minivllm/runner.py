@@ -27,6 +27,13 @@ class ForwardResult:
     logit_rows: tuple[range, ...]
     is_finite: tuple[bool, ...]
 
+    def rows(self, place: int) -> np.ndarray:
+        """The logits of one work: [rows asked for, vocabulary] float32."""
+        rows = self.logit_rows[place]
+        if self.logits is None or len(rows) == 0:
+            return np.empty((0, 0), np.float32)
+        return np.array(self.logits[rows.start : rows.stop])
+
 
 class ModelRunner:
     def __init__(self, decoder: Decoder, storage: KVStorage, attention: PagedAttention) -> None:
