@@ -75,6 +75,9 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument(
         "--api-key-env", metavar="NAME", help="environment variable that holds the key clients must send"
     )
+    serve.add_argument(
+        "--expose-slot-text", action="store_true", help="let GET /slots show the text that each slot remembers"
+    )
     add_engine_flags(serve)
 
 
@@ -108,6 +111,7 @@ def _serve(arguments: argparse.Namespace) -> int:
             arguments.served_model_name or arguments.model,
             Address(arguments.host, arguments.port),
             _api_key(arguments.api_key_env),
+            expose_slot_text=arguments.expose_slot_text,
         )
     except ServeError as error:
         return _fail(str(error), FAILED)

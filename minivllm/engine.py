@@ -26,7 +26,7 @@ from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
 from minivllm.scheduler import Scheduler, Work
-from minivllm.slots import EngineSlot
+from minivllm.slots import engine_slots
 from minivllm.stats import Counters
 from minivllm.warm_up import warm_up
 
@@ -73,7 +73,7 @@ class Engine:
         self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
-        self.slots = tuple(EngineSlot(self, slot) for slot in self.slot_memory.slots)
+        self.slots = engine_slots(self)
         if self.config.debug_poison_pages:
             self.storage.poison(range(self.num_pages))
 

@@ -18,7 +18,7 @@ from minivllm.cache.slot_encryption import passphrase_from
 from minivllm.cache.slot_errors import SlotBusyError, SlotError, SlotFileError
 from minivllm.cache.slot_file import SlotContent, salt_digest
 from minivllm.cache.slots import Slot
-from minivllm.config import SamplingParams
+from minivllm.config import ConfigError, SamplingParams
 from minivllm.protocols import Moment
 from minivllm.request import Request
 
@@ -43,6 +43,17 @@ class StoredSequence:
 
     token_ids: tuple[int, ...]
     arrays: Mapping[str, mx.array]
+
+
+def engine_slots(engine: Engine) -> tuple[EngineSlot, ...]:
+    """The slots of an engine. Raises `ConfigError` when its slot files could not be written or encrypted."""
+    passphrase_from(engine.config.slot_key_env)
+    if engine.config.slot_save_path is not None:
+        try:
+            slot_folder.make_private(Path(engine.config.slot_save_path))
+        except SlotError as error:
+            raise ConfigError(f"slot_save_path: {error}") from None
+    return tuple(EngineSlot(engine, slot) for slot in engine.slot_memory.slots)
 
 
 class EngineSlot:
@@ -78,8 +89,19 @@ class EngineSlot:
         return self._engine.slot_memory.num_held_tokens(self._slot)
 
     @property
-    def memory(self) -> Slot:
-        return self._slot
+    def last_request_id(self) -> str | None:
+        """The request that runs here, or ran here last."""
+        return self._slot.last_request_id
+
+    @property
+    def num_cached_tokens(self) -> int:
+        """Prompt tokens that the last request did not have to compute."""
+        return self._slot.num_cached_tokens
+
+    @property
+    def num_computed_tokens(self) -> int:
+        """Prompt tokens that the last request computed."""
+        return self._slot.num_computed_tokens
 
     def save(self, path: PathLike) -> Transfer:
         """Write the held tokens to a slot file, whole or not at all.
@@ -137,7 +159,7 @@ class EngineSlot:
         return StoredSequence(self._slot.token_ids[:num_tokens], arrays)
 
     def put_in(self, sequence: StoredSequence, cache_salt: str | None) -> None:
-        """Load a verified sequence into pages, publish them, and remember it. Evicts what it must, as a request does."""
+        """Load a verified sequence into pages, publish them, remember it. Evicts what it must, as a request does."""
         engine = self._engine
         if not engine.config.prefix_cache:
             raise SlotError("prefix_cache is off: what would be restored could not be found")
@@ -162,7 +184,6 @@ class EngineSlot:
         folder = self._engine.config.slot_save_path
         if folder is None or not isinstance(path, str) or Path(path).name != path:
             return Path(path).absolute()
-        slot_folder.make_private(Path(folder))
         return slot_folder.path_in(Path(folder), path)
 
     def _require_idle(self) -> None:

@@ -173,9 +173,7 @@ class CacheManager:
         while len(request.page_table) < self.pages_for(num_tokens):
             one = self._room(len(request.page_table), len(request.page_table) + 1)
             promised = self._promised[request.request_id]
-            assert promised.covers(one) or self.admission == "optimistic", (
-                f"{request.request_id} asks for more pages than it was promised"
-            )
+            assert promised.covers(one) or self.admission == "optimistic", "asked for more than was promised"
             while not self._free().covers(one):
                 self._make_room(one)
             request.page_table.append(self.pool.allocate() if one.body else self.pool.allocate_head())  # type: ignore[attr-defined]

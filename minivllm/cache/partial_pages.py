@@ -3,8 +3,9 @@
     a slot's last sequence   [ a | b | c' ]      a and b are published: cached, anybody's, evictable
                                        ^ its partial page: 5 of 16 tokens, in no index, the slot's own
 
-The next request of the slot takes the page over and goes on writing in it. A partial page hangs on the page before it
-and goes with it, so whatever is kept here can be reached. No tensors.
+The next request of the slot takes the page over and goes on writing in it, if it goes on where the sequence stopped;
+whoever leaves it in the middle of a page restores whole pages, as everybody does. A partial page hangs on the page
+before it and goes with it, so whatever is kept here can be reached. No tensors.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class PartialPage:
         parent_page_id = request.page_table[depth - 1] if depth else None
         return cls(request.page_table[depth], parent_page_id, depth, request.cache_salt, tuple(token_ids), now_s)
 
-    def num_common_tokens(self, request: Request, restored: Sequence[int], page_size: int) -> int:
-        """Tokens of this page that follow the `restored` pages of a request; one of its tokens is always left."""
+    def is_continued_by(self, request: Request, restored: Sequence[int], page_size: int) -> bool:
+        """Whether a request that restores these pages goes on where this page stops, with at least one token more."""
         if not request.reads_prefix_cache or self.salt != request.cache_salt or self.depth != len(restored):
-            return 0
-        if self.parent_page_id != (restored[-1] if restored else None):
-            return 0
+            return False
         start = self.depth * page_size
-        return num_common(self.token_ids, request.token_ids[start : len(request.token_ids) - 1])
+        end = start + len(self.token_ids)
+        is_behind = self.parent_page_id == (restored[-1] if restored else None)
+        return is_behind and tuple(request.token_ids[start:end]) == self.token_ids and len(request.token_ids) > end
 
 
 class PartialPages:
@@ -62,7 +63,7 @@ class PartialPages:
     def num_tokens_for(self, request: Request, restored: Sequence[int], slot_id: int | None, page_size: int) -> int:
         """How many tokens this slot's partial page saves a request that restores these pages."""
         page = self.of(slot_id)
-        return 0 if page is None else page.num_common_tokens(request, restored, page_size)
+        return len(page.token_ids) if page is not None and page.is_continued_by(request, restored, page_size) else 0
 
     def keep(self, slot_id: int, page: PartialPage) -> None:
         assert slot_id not in self._page_of_slot, f"slot {slot_id} has a partial page already"

@@ -1,6 +1,6 @@
 """Keys and values of one sequence, out of its pages and back into others, exactly as they are stored.
 
-A tensor is named by its layer, keys or values, and its part: `layers.0.keys.full`, or `.packed`, `.scales` and `.biases`
+A tensor is named by its layer, keys or values, and its part: `layers.0.keys.full`, or `.packed`, `.scales`, `.biases`
 of the tokens that are quantized. Of a sequence whose head stays in full precision there are both.
 """
 

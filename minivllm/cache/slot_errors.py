@@ -15,5 +15,9 @@ class SlotFileError(SlotError):
     """A file that is no slot file, is damaged, or belongs to another model or setting."""
 
 
+class SlotWriteError(SlotError):
+    """The disk or its permissions stand in the way."""
+
+
 class SlotBusyError(RuntimeError):
     """A request runs in the slot: its sequence is not settled."""

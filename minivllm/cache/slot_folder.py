@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minivllm.cache.slot_encryption import decrypt, encrypt, is_encrypted
-from minivllm.cache.slot_errors import SlotError, SlotFileError, SlotNameError
+from minivllm.cache.slot_errors import SlotError, SlotFileError, SlotNameError, SlotWriteError
 from minivllm.cache.slot_file import MAX_HEADER_BYTES, SlotContent, decode, encode, read_metadata
 
 MAX_NAME_CHARS = 200
@@ -67,7 +67,7 @@ def write(path: Path, content: SlotContent, passphrase: str | None = None, limit
         _refuse_to_replace_others(path)
         _write_whole(path, data)
     except OSError as error:
-        raise SlotError(f"{path.name} cannot be written: {error.strerror}") from error
+        raise SlotWriteError(f"{path.name} cannot be written: {error.strerror}") from error
     return len(data)
 
 

@@ -1,8 +1,9 @@
 """Slots: named places that each remember the last sequence they processed, as llama-server's do. No tensors.
 
-A request runs in the slot it asks for (`id_slot`), else in the idle one whose memory it continues best, else in the one
-that has been idle for the longest time; without a slot when all are busy. In a slot it also restores the partial page
-at the end of the sequence. Full pages are nobody's: they stay cached, are found from any slot, and may be evicted.
+A request runs in the slot it asks for (`id_slot`), else in the idle one whose memory it continues best, else in an
+empty one, else in the one that has been idle for the longest time; without a slot when all are busy. In a slot it also
+restores the partial page at the end of the sequence, when it goes on there. Full pages are nobody's: they stay cached,
+are found from any slot, and may be evicted.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Slot:
         self.token_ids, self.salt = tuple(token_ids), salt
 
     def forget(self) -> None:
+        """An empty slot is the first to be used."""
         self.remember((), None)
+        self.last_use = 0
 
 
 class Slots:
@@ -146,7 +149,6 @@ class Slots:
     def _enter(self, slot: Slot, request: Request) -> None:
         """What the slot remembered is over; its partial page is the request's by now, or of no use."""
         self._manager.give_up_partial(slot.slot_id)
-        self._use(slot)
         slot.forget()
         slot.request, slot.last_request_id = request, request.request_id
         self._slot_of_request[request.request_id] = slot

@@ -31,12 +31,10 @@ HARMLESS = frozenset(
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
-    "cache_prompt": (True,),
     "echo": (False,),
     "frequency_penalty": (0,),
     "function_call": (),
     "functions": ([],),
-    "id_slot": (-1,),
     "include_stop_str_in_output": (False,),
     "logit_bias": ({},),
     "min_p": (0,),

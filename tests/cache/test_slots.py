@@ -41,19 +41,19 @@ def test_the_next_turn_computes_only_what_is_new(num_tokens: int) -> None:
 
 
 @pytest.mark.parametrize("num_tokens", [1, 2, 3, 4, 5, 7, 8, 9])
-def test_the_same_prompt_again_computes_its_last_token_or_its_last_page(num_tokens: int) -> None:
-    """PC-01: never more than all tokens but one; of a sequence of whole pages the last one is computed again."""
+def test_the_same_prompt_again_restores_whole_pages_and_leaves_at_least_one_token(num_tokens: int) -> None:
+    """PC-01: keys and values alone give no logits. Only who goes on behind a sequence restores its partial page."""
     engine = toy()
     engine.ask(T(num_tokens))
-    again = engine.ask(T(num_tokens))
-    assert again.metrics.cached_tokens == (num_tokens - 1 if num_tokens % 4 else num_tokens - 4)
+    assert engine.ask(T(num_tokens)).metrics.cached_tokens == (num_tokens - 1) // 4 * 4
 
 
-def test_a_prompt_that_leaves_the_partial_page_in_the_middle_keeps_what_they_share() -> None:
+@pytest.mark.parametrize(("shared", "hit"), [(3, 0), (4, 4), (7, 4), (8, 8), (11, 8)])
+def test_a_prompt_that_leaves_the_sequence_before_its_end_restores_whole_pages(shared: int, hit: int) -> None:
+    """PC-09: what is shared counts in pages."""
     engine = toy()
-    engine.ask(T(7))  # one page, and 9 10 11
-    changed = engine.ask([*T(6), 90, 91])
-    assert changed.metrics.cached_tokens == 6
+    engine.ask([*T(shared), 80, 81])
+    assert engine.ask([*T(shared), 90, 91]).metrics.cached_tokens == hit
 
 
 def test_without_a_slot_only_whole_pages_are_restored() -> None:
@@ -65,9 +65,9 @@ def test_without_a_slot_only_whole_pages_are_restored() -> None:
 def test_a_partial_page_is_never_found_under_another_salt_or_by_one_who_may_not_read() -> None:
     engine = toy(num_slots=1)
     engine.ask(T(3), salt="a")
-    assert engine.ask(T(3) + [90], salt="b").metrics.cached_tokens == 0
+    assert engine.ask([*T(3), 90], salt="b").metrics.cached_tokens == 0
     engine.ask(T(3), salt="a")
-    assert engine.ask(T(3) + [90], salt="a", reads_cache=False).metrics.cached_tokens == 0
+    assert engine.ask([*T(3), 90], salt="a", reads_cache=False).metrics.cached_tokens == 0
 
 
 def test_a_conversation_returns_to_its_slot_and_a_new_one_takes_the_least_recently_used() -> None:
@@ -128,7 +128,7 @@ def test_requests_beyond_the_slots_run_without_one() -> None:
 
 @pytest.mark.parametrize("id_slot", [-1, 2, True, 1.0, "0"])
 def test_a_slot_that_is_not_there_is_refused(id_slot: object) -> None:
-    with pytest.raises(RequestError, match="id_slot=.* is no slot: there are 0 to 1"):
+    with pytest.raises(RequestError, match=r"id_slot=.* is no slot: there are 0 to 1"):
         toy().slots.check(id_slot)
 
 
@@ -160,7 +160,7 @@ def test_a_partial_page_ages_like_a_cached_one() -> None:
     engine = toy(prefix_ttl_s=10.0)
     engine.ask(T(3))
     engine.clock.now_s = 11.0
-    assert engine.ask(T(3) + [90]).metrics.cached_tokens == 0
+    assert engine.ask([*T(3), 90]).metrics.cached_tokens == 0
 
 
 def test_a_reset_is_possible_while_slots_remember_and_takes_their_pages() -> None:
