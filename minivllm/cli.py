@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from minivllm import budget_command, evaluate_command
+from minivllm import budget_command, evaluate_command, prompt_cache_command, slots_command
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
@@ -54,6 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_generate(commands)
     budget_command.add_parser(commands)
+    slots_command.add_parser(commands)
+    prompt_cache_command.add_parsers(commands)
     evaluate_command.add_parser(commands, keep=_append_records)
     return parser
 

@@ -70,7 +70,7 @@ class Engine:
             slots=self.slot_memory,
         )
         self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, kv_format, self.layout.num_head_pages)
-        self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
+        self.runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
         self.slots = engine_slots(self)
@@ -131,7 +131,7 @@ class Engine:
             return self._refuse_stuck_request()
         self.poison_reclaimed_pages()
         try:
-            result = self._runner.forward(work)
+            result = self.runner.forward(work)
         except Exception as error:
             return [self._fail(item.request, f"the forward pass failed: {error}") for item in work]
         outputs = [self._advance(item, place, result) for place, item in enumerate(work)]
@@ -202,7 +202,7 @@ class Engine:
             return
         longest = min(self.config.max_batched_tokens + 1, len(pages) * self.page_size, self.max_model_len)
         pages = pages[: self.manager.pages_for(longest)]
-        warm_up(self._runner, pages, longest)
+        warm_up(self.runner, pages, longest)
         if self.config.debug_poison_pages:
             self.storage.poison(pages)
 
@@ -277,7 +277,7 @@ class Engine:
         work = Work(request, request.num_computed_tokens, end)
         self.manager.extend(request, end)
         self.poison_reclaimed_pages()
-        result = self._runner.forward([work])
+        result = self.runner.forward([work])
         if not result.is_finite[0]:
             raise FloatingPointError(f"logits of tokens {work.start} to {end - 1} are not finite (NaN or infinity)")
         self._count(work)

@@ -6,7 +6,7 @@ To be used in the engine's own thread, between two steps.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from minivllm.cache.sequence_storage import put_in, shapes, take_out, to_arrays,
 from minivllm.cache.slot_encryption import passphrase_from
 from minivllm.cache.slot_errors import SlotBusyError, SlotError, SlotFileError
 from minivllm.cache.slot_file import SlotContent, salt_digest
+from minivllm.cache.slot_retention import prune
 from minivllm.cache.slots import Slot
 from minivllm.config import ConfigError, SamplingParams
 from minivllm.protocols import Moment
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from minivllm.engine import Engine
 
 PathLike = str | os.PathLike[str]
+Check = Callable[[Request], None]
+"""Raises when the pages of this request do not hold what they should."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,10 @@ class EngineSlot:
     def __repr__(self) -> str:
         state = "busy" if self.is_busy else f"{self.num_held_tokens} of {len(self.token_ids)} tokens held"
         return f"EngineSlot({self.slot_id}, {state})"
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
 
     @property
     def slot_id(self) -> int:
@@ -106,7 +113,8 @@ class EngineSlot:
     def save(self, path: PathLike) -> Transfer:
         """Write the held tokens to a slot file, whole or not at all.
 
-        A plain name lies in the engine's `slot_save_path`, when it has one. Raises `SlotBusyError` and `SlotError`.
+        A plain name lies in the engine's `slot_save_path`, when it has one. With `slot_save_limit_bytes`, the oldest
+        other slot files beside it are deleted until the rest fits. Raises `SlotBusyError` and `SlotError`.
         """
         engine, target = self._engine, self._path(path)
         held = self.take_out()
@@ -117,9 +125,10 @@ class EngineSlot:
             identity=asdict(engine.identity),
             tensors=to_tensors(held.arrays),
         )
-        num_bytes = slot_folder.write(
-            target, content, passphrase_from(engine.config.slot_key_env), engine.config.slot_save_limit_bytes
-        )
+        limit_bytes = engine.config.slot_save_limit_bytes
+        num_bytes = slot_folder.write(target, content, passphrase_from(engine.config.slot_key_env), limit_bytes)
+        if limit_bytes is not None:
+            prune(target.parent, limit_bytes, keep=target)
         return Transfer(target, len(held.token_ids), num_bytes)
 
     def restore(self, path: PathLike, cache_salt: str | None = None) -> Transfer:
@@ -158,21 +167,28 @@ class EngineSlot:
         arrays = take_out(storage, memory.held_pages(self._slot), num_tokens)
         return StoredSequence(self._slot.token_ids[:num_tokens], arrays)
 
-    def put_in(self, sequence: StoredSequence, cache_salt: str | None) -> None:
-        """Load a verified sequence into pages, publish them, remember it. Evicts what it must, as a request does."""
-        engine = self._engine
+    def put_in(self, sequence: StoredSequence, cache_salt: str | None, check: Check | None = None) -> None:
+        """Load a sequence into pages, publish them, remember it. Evicts what it must, as a request does.
+
+        Pages that are cached already are shared, and not written. With `check` none is: all are new, and it is called
+        before anybody can find them; what it raises leaves the slot and what is cached as they were.
+        """
+        engine, num_tokens = self._engine, len(sequence.token_ids)
         if not engine.config.prefix_cache:
             raise SlotError("prefix_cache is off: what would be restored could not be found")
         request = Request(f"restore-{self.slot_id}", sequence.token_ids, SamplingParams(max_tokens=1), cache_salt, 0.0)
-        request.is_counted = False
+        request.is_counted, request.may_read_cache = False, check is None
         if not engine.manager.try_admit(request):
-            needed = engine.manager.pages_for(len(sequence.token_ids))
+            needed = engine.manager.pages_for(num_tokens)
             raise SlotError(f"{needed} pages are needed beside the requests that run: try again when they have ended")
         try:
-            engine.manager.extend(request, len(sequence.token_ids))
+            num_shared_tokens = request.num_computed_tokens
+            engine.manager.extend(request, num_tokens)
             engine.poison_reclaimed_pages()
-            put_in(engine.storage, request.page_table, len(sequence.token_ids), sequence.arrays)
-            request.num_computed_tokens = len(sequence.token_ids)
+            put_in(engine.storage, request.page_table, num_tokens, sequence.arrays, num_shared_tokens)
+            if check is not None:
+                check(request)
+            request.num_computed_tokens = num_tokens
             engine.manager.publish(request, Moment.ENDED)
             engine.manager.give_up_partial(self.slot_id)
             engine.slot_memory.remember(self._slot, request)

@@ -37,11 +37,18 @@ def take_out(storage: KVStorage, page_table: Sequence[int], num_tokens: int) -> 
     return arrays
 
 
-def put_in(storage: KVStorage, page_table: Sequence[int], num_tokens: int, arrays: Arrays) -> None:
-    """Write what `take_out` gave into the pages of this table; evaluated when this returns."""
+def put_in(
+    storage: KVStorage, page_table: Sequence[int], num_tokens: int, arrays: Arrays, first_token: int = 0
+) -> None:
+    """Write what `take_out` gave into the pages of this table, from `first_token` on: whoever shares a page may not
+    change it. Evaluated when this returns.
+    """
+    num_full = _num_full_tokens(storage.kv_format, storage.page_size, num_tokens)
     for name, layer in _layers(storage):
         for parts, rows in _regions(storage, page_table, num_tokens):
-            layer.put(mx.array(rows), [arrays[f"{name}.{part}"] for part in parts])
+            skipped = max(0, first_token - (0 if parts is FULL else num_full))
+            if skipped < len(rows):
+                layer.put(mx.array(rows[skipped:]), [arrays[f"{name}.{part}"][skipped:] for part in parts])
     mx.eval([layer.arrays for layer in storage.layers])
 
 
@@ -85,6 +92,11 @@ def to_arrays(
     if not all(bool(one) for one in finite):
         raise SlotFileError("its keys and values are not all finite numbers")
     return arrays
+
+
+def as_stored(array: mx.array, dtype: str) -> mx.array:
+    """In a number format of this storage, which a tensor's type names."""
+    return array.astype(_DTYPES[dtype])
 
 
 def _array(tensor: Tensor) -> mx.array:
