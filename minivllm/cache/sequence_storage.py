@@ -84,7 +84,7 @@ def to_arrays(
             f"its tensors are not those of this engine: {odd} is {'missing' if odd in expected else 'too many'}"
         )
     for name, tensor in tensors.items():
-        if tensor.kind != expected[name] or len(tensor.data) != math.prod(tensor.shape) * _WORDS[tensor.dtype]().nbytes:
+        if tensor.kind != expected[name] or len(tensor.data) != _num_bytes(tensor):
             raise SlotFileError(f"its tensor {name} is {tensor.kind}, this engine keeps {expected[name]}")
     arrays = {name: _array(tensor) for name, tensor in tensors.items()}
     mx.eval(arrays)
@@ -97,6 +97,10 @@ def to_arrays(
 def as_stored(array: mx.array, dtype: str) -> mx.array:
     """In a number format of this storage, which a tensor's type names."""
     return array.astype(_DTYPES[dtype])
+
+
+def _num_bytes(tensor: Tensor) -> int:
+    return math.prod(tensor.shape) * np.dtype(_WORDS[tensor.dtype]).itemsize
 
 
 def _array(tensor: Tensor) -> mx.array:
