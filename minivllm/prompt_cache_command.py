@@ -26,6 +26,7 @@ def add_parsers(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     source = export.add_mutually_exclusive_group(required=True)
     source.add_argument("--prompt", type=Path, metavar="FILE", help="UTF-8 text to compute; - reads standard input")
     source.add_argument("--slot-file", type=Path, metavar="FILE", help="a saved slot, in the place of a text")
+    export.add_argument("--cache-salt", metavar="TEXT", help="the salt of the saved slot, if it has one")
     export.add_argument("--mlx-model", metavar="NAME", help="what mlx-lm calls the model (default: its folder here)")
     take_in = commands.add_parser("import-prompt-cache", help="turn a file of mlx_lm.cache_prompt into a slot file")
     take_in.set_defaults(run=_import)
@@ -60,13 +61,12 @@ def _export(arguments: argparse.Namespace) -> int:
     from minivllm.prompt_cache import export_prompt_cache, open_user_turn
 
     loaded = load_model(arguments.model)
-    settings: dict[str, Any] = {"kv_bits": arguments.kv_bits, "kv_group_size": arguments.kv_group_size}
     try:
         if arguments.slot_file is not None:
-            llm = _engine_for(loaded, _saved_tokens(arguments), arguments, settings)
-            llm.slots[0].restore(arguments.slot_file.absolute())
+            llm = _restored(loaded, arguments)
         else:
             token_ids = open_user_turn(loaded.tokenizer, _text(arguments.prompt), not arguments.ignore_chat_template)
+            settings = {"kv_bits": arguments.kv_bits, "kv_group_size": arguments.kv_group_size}
             llm = _engine_for(loaded, len(token_ids), arguments, settings)
             llm.generate([token_ids], SamplingParams(max_tokens=1, temperature=0.0), id_slot=0)
         model = arguments.mlx_model or str(loaded.path)
@@ -106,18 +106,22 @@ def _engine_for(loaded: LoadedModel, num_tokens: int, arguments: argparse.Namesp
     """An engine with room for one sequence."""
     from minivllm.llm import LLM
 
-    num_pages = -(-num_tokens // arguments.page_size) + SPARE_PAGES
-    config = EngineConfig(
-        page_size=arguments.page_size, num_pages=num_pages, slot_key_env=arguments.slot_key_env, **settings
-    )
-    return LLM(loaded, config)
+    num_pages = -(-num_tokens // settings.get("page_size", arguments.page_size)) + SPARE_PAGES
+    shared = {"page_size": arguments.page_size, "num_pages": num_pages, "slot_key_env": arguments.slot_key_env}
+    return LLM(loaded, EngineConfig(**{**shared, **settings}))
 
 
-def _saved_tokens(arguments: argparse.Namespace) -> int:
+def _restored(loaded: LoadedModel, arguments: argparse.Namespace) -> LLM:
+    """An engine with the settings of a slot file, which it has restored into slot 0."""
     from minivllm.cache.slot_encryption import passphrase_from
     from minivllm.cache.slot_folder import read
 
-    return len(read(arguments.slot_file, passphrase_from(arguments.slot_key_env))[0].token_ids)
+    content = read(arguments.slot_file, passphrase_from(arguments.slot_key_env))[0]
+    names = ("page_size", "kv_dtype", "kv_bits", "kv_group_size")
+    settings = {name: content.identity[name] for name in names if content.identity.get(name) is not None}
+    llm = _engine_for(loaded, len(content.token_ids), arguments, settings)
+    llm.slots[0].restore(arguments.slot_file.absolute(), arguments.cache_salt)
+    return llm
 
 
 def _text(path: Path) -> str:

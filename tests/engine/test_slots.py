@@ -260,6 +260,32 @@ def test_a_plain_name_lies_in_the_folder_of_slot_files_which_is_this_users_alone
         make_llm(slot_save_path=tmp_path / "file")
 
 
+def test_an_encrypted_conversation_is_restored_with_its_key_alone(
+    make_llm: MakeLLM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cryptography", reason="the extra 'encryption' is not installed")
+    monkeypatch.setenv("SLOT_KEY", "sixteen characters at least")
+    llm = make_llm(slot_key_env="SLOT_KEY")
+    llm.generate([tokens(40)], GREEDY)
+    llm.slots[0].save(tmp_path / "a")
+    assert llm.slots[1].restore(tmp_path / "a").num_tokens == 45
+    with pytest.raises(SlotFileError, match="it is encrypted"):
+        make_llm().slots[0].restore(tmp_path / "a")
+    monkeypatch.setenv("SLOT_KEY", "another key of that length")
+    with pytest.raises(SlotFileError, match="another key"):
+        make_llm(slot_key_env="SLOT_KEY").slots[0].restore(tmp_path / "a")
+
+
+def test_saving_under_a_limit_deletes_the_oldest_slot_files_and_nothing_else(make_llm: MakeLLM, tmp_path: Path) -> None:
+    llm = make_llm(slot_save_path=tmp_path, slot_save_limit_bytes=100_000)
+    (tmp_path / "notes.txt").write_bytes(b"n" * 200_000)
+    llm.generate([tokens(40)], GREEDY)
+    for number, name in enumerate(("first", "second", "third")):
+        llm.slots[0].save(name)
+        os.utime(tmp_path / name, (number, number))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", "second", "third"]
+
+
 def mutated(whole: bytes, foreign: bytes, draw: random.Random) -> bytes:
     """One of many ways in which a file can be wrong; never equal to `whole`."""
     kind = draw.randrange(7)

@@ -52,10 +52,7 @@ def test_mlx_lm_generate_continues_from_an_exported_file_with_the_same_greedy_te
     file = tmp_path / "cache.safetensors"
     assert main(["export-prompt-cache", str(file), "--model", "tiny", "--prompt", str(tmp_path / "text.txt")]) == 0
     assert file.stat().st_mode & 0o777 == 0o600
-    options = ["--prompt", QUESTION, "--max-tokens", "12", "--temp", "0", "--verbose", "False"]
-    command = [sys.executable, "-m", "mlx_lm", "generate", "--prompt-cache-file", str(file), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    text = mlx_lm_generate(file, QUESTION)
     llm = make_llm()
     whole = llm.tokenizer.render_chat([{"role": "user", "content": TEXT + QUESTION}])
     begin = llm.tokenizer.render_chat(
@@ -63,8 +60,29 @@ def test_mlx_lm_generate_continues_from_an_exported_file_with_the_same_greedy_te
     )
     token_ids = llm.tokenizer.encode(begin, add_special_tokens=False)
     token_ids += llm.tokenizer.encode(whole[len(begin) :], add_special_tokens=False)
-    assert len(done.stdout.strip()) > 12
-    assert done.stdout.strip() == llm.generate([token_ids], GREEDY)[0].text.strip()
+    assert len(text) > 12
+    assert text == llm.generate([token_ids], GREEDY)[0].text.strip()
+
+
+def mlx_lm_generate(file: Path, prompt: str, *options: str) -> str:
+    fixed = ["--max-tokens", "12", "--temp", "0", "--verbose", "False"]
+    command = [sys.executable, "-m", "mlx_lm", "generate", "--prompt-cache-file", str(file), "--prompt", prompt]
+    done = subprocess.run([*command, *fixed, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_finished_slot_goes_on_in_mlx_lm_without_the_chat_template(make_llm: MakeLLM, tmp_path: Path) -> None:
+    llm = make_llm(page_size=8)
+    first = llm.chat([{"role": "user", "content": TEXT}], GREEDY)
+    llm.slots[0].save(tmp_path / "slot")
+    file = tmp_path / "cache.safetensors"
+    assert main(["export-prompt-cache", str(file), "--model", "tiny", "--slot-file", str(tmp_path / "slot")]) == 0
+    turn = f"{llm.tokenizer.decode(first.token_ids[-1:])}<|end|><|turn|>user And then?<|end|><|turn|>assistant"
+    held = llm.slots[0].token_ids
+    following = [*held, *llm.tokenizer.encode(turn)]  # mlx-lm, too, begins an untemplated text with BOS
+    text = mlx_lm_generate(file, turn, "--ignore-chat-template")
+    assert text == llm.generate([following], GREEDY)[0].text.strip()
 
 
 @pytest.mark.parametrize("bits", [None, 8, 4])
