@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minivllm.answer import Answer, add_prompt_logprobs
-from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len
+from minivllm.assembly import choose_components, identity_of, make_manager, make_scheduler, max_model_len
 from minivllm.attention.portable import PortableAttention
 from minivllm.backend import mx
 from minivllm.cache.pool_layout import kv_format_of, pool_layout
@@ -25,7 +25,7 @@ from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
-from minivllm.scheduler import Scheduler, Work
+from minivllm.scheduler import Work
 from minivllm.slots import engine_slots
 from minivllm.stats import Counters
 from minivllm.warm_up import warm_up
@@ -60,22 +60,18 @@ class Engine:
         self.manager = make_manager(chosen, self.config, self.layout, self.counters, clock)
         self._clock = clock
         self.slot_memory = Slots(self.manager, self.config.num_slots)
-        self._scheduler = Scheduler(
-            self.manager,
-            chosen["flights"],
-            max_batched_tokens=self.config.max_batched_tokens,
-            max_active_requests=self.config.max_active_requests,
-            scheduling=self.config.scheduling,
-            clock=clock,
-            slots=self.slot_memory,
-        )
+        self._scheduler = make_scheduler(self.manager, chosen["flights"], self.slot_memory, self.config, clock)
         self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, kv_format, self.layout.num_head_pages)
-        self.runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
+        self._runner = ModelRunner(loaded.model, self.storage, PortableAttention(self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
         self.slots = engine_slots(self)
         if self.config.debug_poison_pages:
             self.storage.poison(range(self.num_pages))
+
+    @property
+    def runner(self) -> ModelRunner:
+        return self._runner
 
     @property
     def kv_cache_bytes(self) -> int:
@@ -131,7 +127,7 @@ class Engine:
             return self._refuse_stuck_request()
         self.poison_reclaimed_pages()
         try:
-            result = self.runner.forward(work)
+            result = self._runner.forward(work)
         except Exception as error:
             return [self._fail(item.request, f"the forward pass failed: {error}") for item in work]
         outputs = [self._advance(item, place, result) for place, item in enumerate(work)]
@@ -202,7 +198,7 @@ class Engine:
             return
         longest = min(self.config.max_batched_tokens + 1, len(pages) * self.page_size, self.max_model_len)
         pages = pages[: self.manager.pages_for(longest)]
-        warm_up(self.runner, pages, longest)
+        warm_up(self._runner, pages, longest)
         if self.config.debug_poison_pages:
             self.storage.poison(pages)
 
@@ -277,7 +273,7 @@ class Engine:
         work = Work(request, request.num_computed_tokens, end)
         self.manager.extend(request, end)
         self.poison_reclaimed_pages()
-        result = self.runner.forward([work])
+        result = self._runner.forward([work])
         if not result.is_finite[0]:
             raise FloatingPointError(f"logits of tokens {work.start} to {end - 1} are not finite (NaN or infinity)")
         self._count(work)
