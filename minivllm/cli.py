@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from minivllm import budget_command, evaluate_command, prompt_cache_command, slots_command
+from minivllm.budget import parse_bytes
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
@@ -18,6 +19,7 @@ from minivllm.server.flags import add_engine_flags, engine_config
 
 if TYPE_CHECKING:
     from minivllm.engine import Engine
+    from minivllm.slots import SlotFileOptions
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -80,6 +82,14 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument(
         "--expose-slot-text", action="store_true", help="let GET /slots show the text that each slot remembers"
     )
+    serve.add_argument(
+        "--slot-save-limit",
+        metavar="BYTES",
+        help="what slot files may take, as 10GiB: saving deletes the oldest others",
+    )
+    serve.add_argument(
+        "--slot-key-env", metavar="NAME", help="environment variable with the key that encrypts slot files"
+    )
     add_engine_flags(serve)
 
 
@@ -107,9 +117,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     from minivllm.server.serving import Address, ServeError, serve
 
     config = engine_config(arguments)
+    slot_options = _slot_options(arguments)
     try:
         return serve(
-            lambda: _build_engine(arguments.model, config),
+            lambda: _build_engine(arguments.model, config, slot_options),
             arguments.served_model_name or arguments.model,
             Address(arguments.host, arguments.port),
             _api_key(arguments.api_key_env),
@@ -131,12 +142,19 @@ def _generate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _build_engine(model: str, config: EngineConfig) -> Engine:
+def _slot_options(arguments: argparse.Namespace) -> SlotFileOptions:
+    from minivllm.slots import SlotFileOptions
+
+    limit = arguments.slot_save_limit
+    return SlotFileOptions(None if limit is None else parse_bytes(limit), arguments.slot_key_env)
+
+
+def _build_engine(model: str, config: EngineConfig, slot_options: SlotFileOptions) -> Engine:
     """Called in the engine thread, which so owns every array from the first."""
     from minivllm.engine import Engine
     from minivllm.models.loading import load_model
 
-    return Engine(load_model(model), config)
+    return Engine(load_model(model), config, slot_options=slot_options)
 
 
 def _append_records(records: Sequence[Mapping[str, Any]], path: Path) -> None:

@@ -64,16 +64,16 @@ class EngineConfig:
     attention: str = "auto"
     num_slots: int = 4
     slot_save_path: str | os.PathLike[str] | None = None
-    slot_save_limit_bytes: int | None = None
-    slot_key_env: str | None = None
     debug_poison_pages: bool = False
 
     def __post_init__(self) -> None:
         for name in ("page_size", "max_batched_tokens", "max_active_requests"):
             _require_whole(name, getattr(self, name), at_least=1)
         _require_whole("num_slots", self.num_slots, at_least=0)
-        self._check_slot_files()
-        for name in ("num_pages", "kv_cache_bytes", "max_model_len", "slot_save_limit_bytes"):
+        path = self.slot_save_path
+        if path is not None and (not isinstance(path, (str, os.PathLike)) or not os.fspath(path)):
+            raise ConfigError(f"slot_save_path={path!r} is not the name of a folder: give one, or None")
+        for name in ("num_pages", "kv_cache_bytes", "max_model_len"):
             if getattr(self, name) is not None:
                 _require_whole(name, getattr(self, name), at_least=1)
         if self.num_pages is not None and self.kv_cache_bytes is not None:
@@ -93,12 +93,6 @@ class EngineConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
-
-    def _check_slot_files(self) -> None:
-        for name, kinds in (("slot_save_path", (str, os.PathLike)), ("slot_key_env", (str,))):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, kinds) or not os.fspath(value)):
-                raise ConfigError(f"{name}={value!r} is not a name: give one, or leave it out")
 
     def _check_quantization(self) -> None:
         for name, allowed in NUMBER_CHOICES.items():

@@ -26,7 +26,7 @@ from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
 from minivllm.scheduler import Work
-from minivllm.slots import engine_slots
+from minivllm.slots import SlotFileOptions, engine_slots
 from minivllm.stats import Counters
 from minivllm.warm_up import warm_up
 
@@ -44,8 +44,9 @@ class Engine:
         config: EngineConfig | None = None,
         components: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        slot_options: SlotFileOptions | None = None,
     ) -> None:
-        self.config = config or EngineConfig()
+        self.config, self.slot_options = config or EngineConfig(), slot_options or SlotFileOptions()
         self.model_name, self.spec, self.tokenizer = loaded.name, loaded.spec, loaded.tokenizer
         self.page_size = self.config.page_size
         self.kv_dtype = resolve_kv_dtype(self.config.kv_dtype, loaded.model.model.norm.weight.dtype)

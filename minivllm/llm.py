@@ -12,7 +12,7 @@ from minivllm.config import EngineConfig, SamplingParams
 from minivllm.engine import Engine
 from minivllm.models.loading import LoadedModel, load_model
 from minivllm.request import RequestError, RequestOutput
-from minivllm.slots import EngineSlot
+from minivllm.slots import EngineSlot, SlotFileOptions
 
 Prompt = str | Sequence[int]
 
@@ -30,11 +30,12 @@ class LLM:
         model: str | LoadedModel = "smollm2-135m",
         config: EngineConfig | None = None,
         components: Mapping[str, Any] | None = None,
+        slot_options: SlotFileOptions | None = None,
     ) -> None:
         loaded = load_model(model) if isinstance(model, str) else model
         self.model = loaded.name
         self.tokenizer = loaded.tokenizer
-        self.engine = Engine(loaded, config, components)
+        self.engine = Engine(loaded, config, components, slot_options=slot_options)
         if isinstance(model, str):  # a model that has run before is warm
             self.engine.warm_up()
 

@@ -105,10 +105,11 @@ def _import(arguments: argparse.Namespace) -> int:
 def _engine_for(loaded: LoadedModel, num_tokens: int, arguments: argparse.Namespace, settings: dict[str, Any]) -> LLM:
     """An engine with room for one sequence."""
     from minivllm.llm import LLM
+    from minivllm.slots import SlotFileOptions
 
     num_pages = -(-num_tokens // settings.get("page_size", arguments.page_size)) + SPARE_PAGES
-    shared = {"page_size": arguments.page_size, "num_pages": num_pages, "slot_key_env": arguments.slot_key_env}
-    return LLM(loaded, EngineConfig(**{**shared, **settings}))
+    config = EngineConfig(**{"page_size": arguments.page_size, "num_pages": num_pages, **settings})
+    return LLM(loaded, config, slot_options=SlotFileOptions(key_env=arguments.slot_key_env))
 
 
 def _restored(loaded: LoadedModel, arguments: argparse.Namespace) -> LLM:

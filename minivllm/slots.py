@@ -32,6 +32,27 @@ Check = Callable[[Request], None]
 
 
 @dataclass(frozen=True, slots=True)
+class SlotFileOptions:
+    """How an engine writes its slot files. Nothing here changes what a page holds.
+
+    `save_limit_bytes`: what all slot files of a folder may take together; None: whatever they take. `key_env` names
+    the environment variable that holds the passphrase of encrypted files; None: they are not encrypted.
+    """
+
+    save_limit_bytes: int | None = None
+    key_env: str | None = None
+
+    def __post_init__(self) -> None:
+        limit = self.save_limit_bytes
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            raise ConfigError(f"save_limit_bytes={limit!r} is not a number of bytes above 0: give one, or None")
+        self.passphrase()
+
+    def passphrase(self) -> str | None:
+        return passphrase_from(self.key_env)
+
+
+@dataclass(frozen=True, slots=True)
 class Transfer:
     """What went into a file, or came out of it."""
 
@@ -49,8 +70,7 @@ class StoredSequence:
 
 
 def engine_slots(engine: Engine) -> tuple[EngineSlot, ...]:
-    """The slots of an engine. Raises `ConfigError` when its slot files could not be written or encrypted."""
-    passphrase_from(engine.config.slot_key_env)
+    """The slots of an engine. Raises `ConfigError` when its slot files could not be written."""
     if engine.config.slot_save_path is not None:
         try:
             slot_folder.make_private(Path(engine.config.slot_save_path))
@@ -113,7 +133,7 @@ class EngineSlot:
     def save(self, path: PathLike) -> Transfer:
         """Write the held tokens to a slot file, whole or not at all.
 
-        A plain name lies in the engine's `slot_save_path`, when it has one. With `slot_save_limit_bytes`, the oldest
+        A plain name lies in the engine's `slot_save_path`, when it has one. With a `save_limit_bytes`, the oldest
         other slot files beside it are deleted until the rest fits. Raises `SlotBusyError` and `SlotError`.
         """
         engine, target = self._engine, self._path(path)
@@ -125,8 +145,8 @@ class EngineSlot:
             identity=asdict(engine.identity),
             tensors=to_tensors(held.arrays),
         )
-        limit_bytes = engine.config.slot_save_limit_bytes
-        num_bytes = slot_folder.write(target, content, passphrase_from(engine.config.slot_key_env), limit_bytes)
+        limit_bytes = engine.slot_options.save_limit_bytes
+        num_bytes = slot_folder.write(target, content, engine.slot_options.passphrase(), limit_bytes)
         if limit_bytes is not None:
             prune(target.parent, limit_bytes, keep=target)
         return Transfer(target, len(held.token_ids), num_bytes)
@@ -139,7 +159,7 @@ class EngineSlot:
         """
         self._require_idle()
         source = self._path(path)
-        content, num_bytes = slot_folder.read(source, passphrase_from(self._engine.config.slot_key_env))
+        content, num_bytes = slot_folder.read(source, self._engine.slot_options.passphrase())
         self._require_same_identity(content, cache_salt, source.name)
         self._require_fitting_tokens(content.token_ids, source.name)
         try:

@@ -11,10 +11,9 @@ from minivllm.protocols import Eviction, PageUse
 class CachedPages:
     """Each is a candidate of the eviction policy for as long as it is here."""
 
-    def __init__(self, eviction: Eviction, is_head: Callable[[int], bool], clock: Callable[[], float]) -> None:
+    def __init__(self, eviction: Eviction, is_head: Callable[[int], bool]) -> None:
         self._eviction = eviction
         self._is_head = is_head
-        self._clock = clock
         self._num_heads = 0
         self._since_s: dict[int, float] = {}
 
@@ -30,8 +29,8 @@ class CachedPages:
     def room(self) -> Room:
         return Room(self._num_heads, len(self) - self._num_heads)
 
-    def add(self, page_id: int, use: PageUse) -> None:
-        self._since_s[page_id] = self._clock()
+    def add(self, page_id: int, use: PageUse, now_s: float) -> None:
+        self._since_s[page_id] = now_s
         self._num_heads += self._is_head(page_id)
         self._eviction.add(page_id, use)
 

@@ -75,7 +75,7 @@ class CacheManager:
         self.pages_to_poison: list[int] = []
         self._clock = clock
         self._promised: dict[str, Room] = {}
-        self._cached = CachedPages(eviction, self.is_head, clock)
+        self._cached = CachedPages(eviction, self.is_head)
         self._num_restores: Counter[int] = Counter()
 
     @property
@@ -173,7 +173,9 @@ class CacheManager:
         while len(request.page_table) < self.pages_for(num_tokens):
             one = self._room(len(request.page_table), len(request.page_table) + 1)
             promised = self._promised[request.request_id]
-            assert promised.covers(one) or self.admission == "optimistic", "asked for more than was promised"
+            assert promised.covers(one) or self.admission == "optimistic", (
+                f"{request.request_id} asks for more pages than it was promised"
+            )
             while not self._free().covers(one):
                 self._make_room(one)
             request.page_table.append(self.pool.allocate() if one.body else self.pool.allocate_head())  # type: ignore[attr-defined]
@@ -224,9 +226,6 @@ class CacheManager:
         num_in_use = self.num_active_pages - len(self.partials)
         if num_in_use:
             raise CacheBusyError(f"{num_in_use} pages are in use: end or abort the requests that hold them")
-        for slot_id, page in self.partials:
-            if salt is None or page.salt == salt:
-                self.give_up_partial(slot_id)
         indexed = self.index.page_ids() if salt is None else self.index.page_ids(salt)
         self.forget(reversed(indexed))
         return len(indexed)
@@ -282,7 +281,7 @@ class CacheManager:
         if self.pool.release(page_id) > 0:
             return
         if page_id in self.index:
-            self._cached.add(page_id, PageUse(depth, self._num_restores[page_id]))
+            self._cached.add(page_id, PageUse(depth, self._num_restores[page_id]), self._clock())
         else:
             self._reclaim(page_id)
 

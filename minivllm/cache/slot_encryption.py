@@ -28,7 +28,7 @@ def passphrase_from(variable: str | None) -> str | None:
     if len(passphrase) < MIN_PASSPHRASE_CHARS:
         state = f"{len(passphrase)} characters" if passphrase else "unset or empty"
         raise ConfigError(
-            f"slot_key_env={variable!r}: the variable is {state}; export at least {MIN_PASSPHRASE_CHARS} characters"
+            f"the key in {variable!r}: the variable is {state}; export at least {MIN_PASSPHRASE_CHARS} characters"
         )
     require_library()
     return passphrase

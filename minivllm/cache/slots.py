@@ -132,9 +132,10 @@ class Slots:
         return num_tokens
 
     def reset(self, salt: str | None) -> None:
-        """Every idle slot forgets; with a salt, those whose sequence has it."""
+        """Every idle slot forgets and gives up its partial page; with a salt, those whose sequence has it."""
         for slot in self.slots:
             if not slot.is_busy and (salt is None or slot.salt == salt):
+                self._manager.give_up_partial(slot.slot_id)
                 slot.forget()
 
     def _choose(self, request: Request) -> Slot | None:

@@ -7,9 +7,7 @@ import types
 import typing
 from dataclasses import fields
 
-from minivllm.budget import parse_bytes
 from minivllm.config import CHOICES, NUMBER_CHOICES, EngineConfig
-from minivllm.models.errors import ModelError
 
 HELP: dict[str, str] = {
     "page_size": "tokens in a page of the KV cache",
@@ -32,20 +30,17 @@ HELP: dict[str, str] = {
     "attention": "implementation of attention",
     "num_slots": "slots, each of which remembers the last sequence it processed",
     "slot_save_path": "folder of slot files, this user's own; default: slots cannot be saved or restored",
-    "slot_save_limit_bytes": "what all slot files may take, as 10GiB: saving one deletes the oldest others",
-    "slot_key_env": "environment variable that holds the key that slot files are encrypted with",
     "debug_poison_pages": "fill free pages with NaN, so that a wrong read shows; slow",
 }
 
-FLAGS = {"slot_save_limit_bytes": "--slot-save-limit"}
-"""Fields whose flag has another name: these take a number of bytes with its unit."""
+METAVARS = {"slot_save_path": "FOLDER"}
 
 
 def add_engine_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
     hints = typing.get_type_hints(EngineConfig)
     for field in fields(EngineConfig):
-        flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
+        flag = "--" + field.name.replace("_", "-")
         kind = _plain_type(hints[field.name])
         help_text = HELP[field.name] + ("" if field.default is None else f" (default: {_shown(field.default)})")
         if kind is bool:
@@ -54,35 +49,13 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
         choices = CHOICES.get(field.name) or NUMBER_CHOICES.get(field.name)
         if choices is not None and len(choices) == 1:
             help_text += "; the only one so far"
-        metavar = None if choices else _metavar(field.name, kind)
-        parse = _bytes if field.name in FLAGS else kind
-        group.add_argument(
-            flag,
-            dest=field.name,
-            type=parse,
-            choices=choices,
-            default=field.default,
-            metavar=metavar,
-            help=help_text,
-        )
+        metavar = None if choices else METAVARS.get(field.name, "SECONDS" if field.name.endswith("_s") else "NUMBER")
+        group.add_argument(flag, type=kind, choices=choices, default=field.default, metavar=metavar, help=help_text)
 
 
 def engine_config(arguments: argparse.Namespace) -> EngineConfig:
     """Raises `ConfigError` when the values do not go together."""
     return EngineConfig(**{field.name: getattr(arguments, field.name) for field in fields(EngineConfig)})
-
-
-def _metavar(name: str, kind: type) -> str:
-    if kind is str:
-        return "NAME" if name.endswith("_env") else "FOLDER"
-    return "BYTES" if name in FLAGS else "SECONDS" if name.endswith("_s") else "NUMBER"
-
-
-def _bytes(text: str) -> int:
-    try:
-        return parse_bytes(text)
-    except ModelError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _plain_type(hint: object) -> type:

@@ -109,7 +109,7 @@ class Page(Collector):
 
     def _config(self, facts: EngineFacts) -> Metric:
         settings = {field.name: getattr(facts.config, field.name) for field in fields(facts.config)}
-        del settings["slot_save_path"], settings["slot_key_env"]  # of no use to a scraper, and nobody else's business
+        del settings["slot_save_path"]  # of no use to a scraper, and nobody else's business
         settings |= {
             "num_pages": facts.num_pages,
             "kv_cache_bytes": facts.kv_cache_bytes,

@@ -141,7 +141,7 @@ def test_the_command_lists_verifies_and_prunes(tmp_path: Path, capsys: pytest.Ca
 
 def test_a_key_that_is_missing_or_short_is_refused_when_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLOT_KEY", "short")
-    with pytest.raises(ConfigError, match="slot_key_env='SLOT_KEY': the variable is 5 characters"):
+    with pytest.raises(ConfigError, match="the key in 'SLOT_KEY': the variable is 5 characters"):
         slot_encryption.passphrase_from("SLOT_KEY")
     with pytest.raises(ConfigError, match="is unset or empty"):
         slot_encryption.passphrase_from("SLOT_KEY_THAT_IS_NOT_THERE")

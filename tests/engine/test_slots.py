@@ -21,6 +21,7 @@ from minivllm.backend import mx
 from minivllm.cache import audit
 from minivllm.cache.slot_errors import SlotBusyError, SlotError, SlotFileError
 from minivllm.config import ConfigError
+from minivllm.slots import SlotFileOptions
 from tests.engine.oracle import LOGIT_TOLERANCE, Oracle
 
 MakeLLM = Callable[..., LLM]
@@ -265,7 +266,7 @@ def test_an_encrypted_conversation_is_restored_with_its_key_alone(
 ) -> None:
     pytest.importorskip("cryptography", reason="the extra 'encryption' is not installed")
     monkeypatch.setenv("SLOT_KEY", "sixteen characters at least")
-    llm = make_llm(slot_key_env="SLOT_KEY")
+    llm = make_llm(slot_options=SlotFileOptions(key_env="SLOT_KEY"))
     llm.generate([tokens(40)], GREEDY)
     llm.slots[0].save(tmp_path / "a")
     assert llm.slots[1].restore(tmp_path / "a").num_tokens == 45
@@ -273,11 +274,11 @@ def test_an_encrypted_conversation_is_restored_with_its_key_alone(
         make_llm().slots[0].restore(tmp_path / "a")
     monkeypatch.setenv("SLOT_KEY", "another key of that length")
     with pytest.raises(SlotFileError, match="another key"):
-        make_llm(slot_key_env="SLOT_KEY").slots[0].restore(tmp_path / "a")
+        make_llm(slot_options=SlotFileOptions(key_env="SLOT_KEY")).slots[0].restore(tmp_path / "a")
 
 
 def test_saving_under_a_limit_deletes_the_oldest_slot_files_and_nothing_else(make_llm: MakeLLM, tmp_path: Path) -> None:
-    llm = make_llm(slot_save_path=tmp_path, slot_save_limit_bytes=100_000)
+    llm = make_llm(slot_save_path=tmp_path, slot_options=SlotFileOptions(save_limit_bytes=100_000))
     (tmp_path / "notes.txt").write_bytes(b"n" * 200_000)
     llm.generate([tokens(40)], GREEDY)
     for number, name in enumerate(("first", "second", "third")):
