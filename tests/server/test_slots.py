@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from minivllm.engine import Engine
-from tests.server.live import LiveServer, StepwiseEngine, build_engine, eventually, live_server
+from tests.server.live import LiveServer, eventually, live_server
 
 PROMPT = list(range(40, 80))
 HOSTILE_NAMES: list[Any] = [
@@ -188,37 +186,21 @@ def test_any_slot_is_minus_one_and_cache_prompt_false_computes_everything(slots:
 
 
 def test_a_busy_slot_answers_409_to_every_action_and_another_slot_is_not_taken_instead(tmp_path: Path) -> None:
-    """SV-05"""
-    built: list[StepwiseEngine] = []
-
-    def build() -> Engine:
-        built.append(build_engine(StepwiseEngine, slot_save_path=tmp_path, max_batched_tokens=16))
-        return built[0]
-
-    with live_server(build) as server:
-        asked = {"prompt": PROMPT, "id_slot": 0, "max_tokens": 1}
-        client = threading.Thread(target=lambda: server.complete(**asked))
-        client.start()
-        eventually(lambda: server.engine.stats["requests_waiting"] == 1)
-        answers: list[httpx.Response] = []
-
-        def act_while_it_runs() -> None:
-            answers.extend(act(server, action, filename="x") for action in ("save", "restore", "erase"))
-
-        built[0].permits.release()  # the first chunk; the actions come between the steps
-        eventually(lambda: server.engine.stats["requests_running"] == 1)
-        actor = threading.Thread(target=act_while_it_runs)
-        actor.start()
-        eventually(lambda: server.engine._commands.qsize() == 1 or answers)
-        for _ in range(2):
-            built[0].permits.release()
-            eventually(lambda: not server.engine._commands.qsize() or not client.is_alive())
-        built[0].permits.release(20)
-        actor.join(30)
-        client.join(30)
-        assert answers[0].status_code == 409
-        assert answers[0].json()["error"]["code"] == "slot_busy"
+    """SV-05. The request would take thousands of steps; its client hangs up when the actions have been answered."""
+    with live_server(slot_save_path=tmp_path, num_pages=512) as server:
+        body = {"prompt": PROMPT, "id_slot": 0, "max_tokens": 7000, "stream": True, "ignore_eos": True}
+        with server.http.stream("POST", "/v1/completions", json=body) as running:
+            lines = running.iter_lines()  # kept: whoever drops it hangs up
+            next(lines)
+            assert listing(server)[0]["is_processing"] is True
+            for action in ("save", "restore", "erase"):
+                response = act(server, action, filename="x")
+                assert (response.status_code, response.json()["error"]["code"]) == (409, "slot_busy")
+            assert [entry["is_processing"] for entry in listing(server)] == [True, False, False, False]
+        eventually(lambda: server.engine.stats["requests_running"] == 0)
         assert list(tmp_path.iterdir()) == []
+        assert act(server, "save", filename="x").status_code == 200
+        server.audit()
 
 
 def test_a_salted_sequence_is_restored_for_its_own_salt_alone(slots: LiveServer) -> None:
