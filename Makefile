@@ -4,7 +4,7 @@
 
 PYTHON ?=
 ENGINE ?= engine
-EVERYTHING = $(ENGINE) lab plot test
+EVERYTHING = $(ENGINE) encryption lab plot test
 BIN = .venv/bin
 
 # What these tools would keep in the home directory stays in the checkout.

@@ -13,10 +13,12 @@ from minivllm.cache.page_pool import RefCountedPagePool, TwoPrecisionPagePool
 from minivllm.cache.pool_layout import PoolLayout
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES as PUBLICATION
+from minivllm.cache.slots import Slots
 from minivllm.config import ConfigError, EngineConfig
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.models.loading import LoadedModel
-from minivllm.protocols import check_components
+from minivllm.protocols import Flights, check_components
+from minivllm.scheduler import Scheduler
 from minivllm.stats import Counters
 
 
@@ -57,6 +59,20 @@ def make_manager(
         num_head_pages=layout.kv_format.head_pages,
         counters=counters,
         clock=clock,
+    )
+
+
+def make_scheduler(
+    manager: CacheManager, flights: Flights, slots: Slots, config: EngineConfig, clock: Callable[[], float]
+) -> Scheduler:
+    return Scheduler(
+        manager,
+        flights,
+        max_batched_tokens=config.max_batched_tokens,
+        max_active_requests=config.max_active_requests,
+        scheduling=config.scheduling,
+        clock=clock,
+        slots=slots,
     )
 
 

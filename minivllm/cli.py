@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labbook.errors import LabbookError
-from minivllm import budget_command, evaluate_command
+from minivllm import budget_command, evaluate_command, prompt_cache_command, slots_command
+from minivllm.budget import parse_bytes
 from minivllm.config import ConfigError, EngineConfig, SamplingParams
 from minivllm.models.errors import ModelError
 from minivllm.models.registry import DEFAULT_MODEL, REGISTRY
@@ -21,6 +22,7 @@ from minivllm.server.flags import add_engine_flags, engine_config
 
 if TYPE_CHECKING:
     from minivllm.engine import Engine
+    from minivllm.slots import SlotFileOptions
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -57,6 +59,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_generate(commands)
     budget_command.add_parser(commands)
+    slots_command.add_parser(commands)
+    prompt_cache_command.add_parsers(commands)
     evaluate_command.add_parser(commands, keep=_append_records)
     add_replay(commands, lambda: import_module("labbook.book"), lambda: import_module("labbook.figures"))
     return parser
@@ -78,6 +82,17 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     serve.add_argument("--served-model-name", metavar="NAME", help="what clients call the model (default: as --model)")
     serve.add_argument(
         "--api-key-env", metavar="NAME", help="environment variable that holds the key clients must send"
+    )
+    serve.add_argument(
+        "--expose-slot-text", action="store_true", help="let GET /slots show the text that each slot remembers"
+    )
+    serve.add_argument(
+        "--slot-save-limit",
+        metavar="BYTES",
+        help="what slot files may take, as 10GiB: saving deletes the oldest others",
+    )
+    serve.add_argument(
+        "--slot-key-env", metavar="NAME", help="environment variable with the key that encrypts slot files"
     )
     add_engine_flags(serve)
 
@@ -106,12 +121,14 @@ def _serve(arguments: argparse.Namespace) -> int:
     from minivllm.server.serving import Address, ServeError, serve
 
     config = engine_config(arguments)
+    slot_options = _slot_options(arguments)
     try:
         return serve(
-            lambda: _build_engine(arguments.model, config),
+            lambda: _build_engine(arguments.model, config, slot_options),
             arguments.served_model_name or arguments.model,
             Address(arguments.host, arguments.port),
             _api_key(arguments.api_key_env),
+            expose_slot_text=arguments.expose_slot_text,
         )
     except ServeError as error:
         return _fail(str(error), FAILED)
@@ -129,12 +146,19 @@ def _generate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _build_engine(model: str, config: EngineConfig) -> Engine:
+def _slot_options(arguments: argparse.Namespace) -> SlotFileOptions:
+    from minivllm.slots import SlotFileOptions
+
+    limit = arguments.slot_save_limit
+    return SlotFileOptions(None if limit is None else parse_bytes(limit), arguments.slot_key_env)
+
+
+def _build_engine(model: str, config: EngineConfig, slot_options: SlotFileOptions) -> Engine:
     """Called in the engine thread, which so owns every array from the first."""
     from minivllm.engine import Engine
     from minivllm.models.loading import load_model
 
-    return Engine(load_model(model), config)
+    return Engine(load_model(model), config, slot_options=slot_options)
 
 
 def _append_records(records: Sequence[Mapping[str, Any]], path: Path) -> None:

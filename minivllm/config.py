@@ -62,11 +62,17 @@ class EngineConfig:
     kv_group_size: int = 64
     quantized_kv_start: int = 0
     attention: str = "auto"
+    num_slots: int = 4
+    slot_save_path: str | os.PathLike[str] | None = None
     debug_poison_pages: bool = False
 
     def __post_init__(self) -> None:
         for name in ("page_size", "max_batched_tokens", "max_active_requests"):
             _require_whole(name, getattr(self, name), at_least=1)
+        _require_whole("num_slots", self.num_slots, at_least=0)
+        path = self.slot_save_path
+        if path is not None and (not isinstance(path, (str, os.PathLike)) or not os.fspath(path)):
+            raise ConfigError(f"slot_save_path={path!r} is not the name of a folder: give one, or None")
         for name in ("num_pages", "kv_cache_bytes", "max_model_len"):
             if getattr(self, name) is not None:
                 _require_whole(name, getattr(self, name), at_least=1)

@@ -14,18 +14,21 @@ from typing import Any
 import numpy as np
 
 from minivllm.answer import Answer, add_prompt_logprobs
-from minivllm.assembly import choose_components, identity_of, make_manager, max_model_len
+from minivllm.assembly import choose_components, identity_of, make_manager, make_scheduler, max_model_len
 from minivllm.attention.choice import choose_attention
 from minivllm.backend import mx
 from minivllm.cache.pool_layout import kv_format_of, pool_layout
+from minivllm.cache.slots import Slots
 from minivllm.cache.storage import KVStorage, resolve_kv_dtype
 from minivllm.config import EngineConfig, SamplingParams
 from minivllm.models.loading import LoadedModel
 from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError, Request, RequestError, RequestLimits, RequestOutput, Status
 from minivllm.runner import ForwardResult, ModelRunner
-from minivllm.scheduler import Scheduler, Work
+from minivllm.scheduler import Work
+from minivllm.slots import SlotFileOptions, engine_slots
 from minivllm.stats import Counters
+from minivllm.warm_up import warm_up
 
 
 class Engine:
@@ -41,9 +44,10 @@ class Engine:
         config: EngineConfig | None = None,
         components: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        slot_options: SlotFileOptions | None = None,
     ) -> None:
-        self.config = config or EngineConfig()
-        self.spec, self.tokenizer = loaded.spec, loaded.tokenizer
+        self.config, self.slot_options = config or EngineConfig(), slot_options or SlotFileOptions()
+        self.model_name, self.spec, self.tokenizer = loaded.name, loaded.spec, loaded.tokenizer
         self.page_size = self.config.page_size
         self.kv_dtype = resolve_kv_dtype(self.config.kv_dtype, loaded.model.model.norm.weight.dtype)
         kv_format = kv_format_of(self.config, self.kv_dtype)
@@ -56,20 +60,19 @@ class Engine:
         chosen = choose_components(components, self.config, self.layout, self.identity, self.counters)
         self.manager = make_manager(chosen, self.config, self.layout, self.counters, clock)
         self._clock = clock
-        self._scheduler = Scheduler(
-            self.manager,
-            chosen["flights"],
-            max_batched_tokens=self.config.max_batched_tokens,
-            max_active_requests=self.config.max_active_requests,
-            scheduling=self.config.scheduling,
-            clock=clock,
-        )
+        self.slot_memory = Slots(self.manager, self.config.num_slots)
+        self._scheduler = make_scheduler(self.manager, chosen["flights"], self.slot_memory, self.config, clock)
         self.storage = KVStorage(loaded.spec, self.num_pages, self.page_size, kv_format, self.layout.num_head_pages)
         self._runner = ModelRunner(loaded.model, self.storage, choose_attention(self.config.attention, self.storage))
         self._requests: dict[str, Request] = {}
         self._answers: dict[str, Answer] = {}
+        self.slots = engine_slots(self)
         if self.config.debug_poison_pages:
             self.storage.poison(range(self.num_pages))
+
+    @property
+    def runner(self) -> ModelRunner:
+        return self._runner
 
     @property
     def kv_cache_bytes(self) -> int:
@@ -91,16 +94,23 @@ class Engine:
         *,
         request_id: str | None = None,
         cache_salt: str | None = None,
+        id_slot: int | None = None,
+        use_cache: bool = True,
     ) -> str:
-        """Queue a request; returns its id. `RequestError` when it could never run, `ValueError` on an id in use."""
+        """Queue a request; returns its id. `RequestError` when it could never run, `ValueError` on an id in use.
+
+        With `id_slot` it runs in that slot and waits for it. Without `use_cache` it computes its whole prompt.
+        """
         params = params or SamplingParams()
         self.limits.check(prompt_token_ids, params)
         if cache_salt is not None and not isinstance(cache_salt, str):
             raise RequestError(f"cache_salt={cache_salt!r} is not a string: give one, or none", param="cache_salt")
+        self.slot_memory.check(id_slot)
         request_id = request_id or f"request-{uuid.uuid4().hex}"
         if request_id in self._requests:
             raise ValueError(f"request id {request_id!r} is in use: give another, or none")
         request = Request(request_id, prompt_token_ids, params, cache_salt, self._clock())
+        request.id_slot, request.may_read_cache = id_slot, use_cache
         request.record("queued", request.arrived_at, request.num_prompt_tokens)
         self._requests[request_id] = request
         self._answers[request_id] = Answer(request, self.tokenizer)
@@ -116,7 +126,7 @@ class Engine:
         work = self._scheduler.schedule()
         if not work:
             return self._refuse_stuck_request()
-        self._poison_reclaimed_pages()
+        self.poison_reclaimed_pages()
         try:
             result = self._runner.forward(work)
         except Exception as error:
@@ -163,6 +173,7 @@ class Engine:
             "pages_active": self.manager.num_active_pages,
             "pages_cached": self.manager.num_cached_pages,
             "pages_free": self.manager.pool.num_free,
+            "pages_partial": len(self.manager.partials),
             "requests_running": len(self._scheduler.running),
             "requests_waiting": self._scheduler.num_waiting,
         }
@@ -172,7 +183,8 @@ class Engine:
         if self._requests:
             raise CacheBusyError(f"{len(self._requests)} requests are not finished: end or abort them before a reset")
         num_dropped = self.manager.reset(salt)
-        self._poison_reclaimed_pages()
+        self.slot_memory.reset(salt)
+        self.poison_reclaimed_pages()
         return num_dropped
 
     def warm_up(self) -> None:
@@ -186,13 +198,10 @@ class Engine:
         if not pages:
             return
         longest = min(self.config.max_batched_tokens + 1, len(pages) * self.page_size, self.max_model_len)
-        request = Request("warm-up", [0] * longest, SamplingParams(), None, self._clock())
-        request.page_table = pages[: self.manager.pages_for(longest)]
-        for work in (Work(request, 0, longest - 1), Work(request, longest - 1, longest)):
-            if work.num_tokens > 0:
-                self._runner.forward([work])
+        pages = pages[: self.manager.pages_for(longest)]
+        warm_up(self._runner, pages, longest)
         if self.config.debug_poison_pages:
-            self.storage.poison(request.page_table)
+            self.storage.poison(pages)
 
     def close(self) -> None:
         """End every request and free the arrays."""
@@ -208,7 +217,7 @@ class Engine:
             return None
         if not result.is_finite[place]:
             return self._fail(request, "the model's numbers are not finite (NaN or infinity) for this request")
-        logits = _rows(result, place)
+        logits = result.rows(place)
         add_prompt_logprobs(request, work.start, logits)
         self._count(work)
         self.manager.publish(request, Moment.COMPUTED, self._scheduler.must_publish(request))
@@ -237,7 +246,7 @@ class Engine:
     def _forget(
         self, request: Request, reason: str, stop_reason: str | int | None = None, error: str | None = None
     ) -> RequestOutput:
-        self.manager.release(request)
+        self.slot_memory.leave(request, remember=reason != "error")
         self._scheduler.remove(request, completed=reason in ("stop", "length"))
         request.end(reason, self._clock(), stop_reason, error)
         del self._requests[request.request_id]
@@ -264,15 +273,16 @@ class Engine:
         end = min(request.num_computed_tokens + self.config.max_batched_tokens, request.num_prompt_tokens)
         work = Work(request, request.num_computed_tokens, end)
         self.manager.extend(request, end)
-        self._poison_reclaimed_pages()
+        self.poison_reclaimed_pages()
         result = self._runner.forward([work])
         if not result.is_finite[0]:
             raise FloatingPointError(f"logits of tokens {work.start} to {end - 1} are not finite (NaN or infinity)")
         self._count(work)
         self.manager.publish(request, Moment.COMPUTED)
-        return _rows(result, 0)
+        return result.rows(0)
 
-    def _poison_reclaimed_pages(self) -> None:
+    def poison_reclaimed_pages(self) -> None:
+        """With `debug_poison_pages`, overwrite what has become free since the last time."""
         page_ids = sorted(set(self.manager.pages_to_poison))
         self.manager.pages_to_poison.clear()
         if self.config.debug_poison_pages:
@@ -284,10 +294,3 @@ class Engine:
             return []
         request = self._scheduler.waiting[0]
         return [self._fail(request, f"{request.max_kv_tokens} tokens do not fit the idle page pool: {self.stats()}")]
-
-
-def _rows(result: ForwardResult, place: int) -> np.ndarray:
-    rows = result.logit_rows[place]
-    if result.logits is None or len(rows) == 0:
-        return np.empty((0, 0), np.float32)
-    return np.array(result.logits[rows.start : rows.stop])

@@ -12,6 +12,7 @@ from minivllm.config import EngineConfig, SamplingParams
 from minivllm.engine import Engine
 from minivllm.models.loading import LoadedModel, load_model
 from minivllm.request import RequestError, RequestOutput
+from minivllm.slots import EngineSlot, SlotFileOptions
 
 Prompt = str | Sequence[int]
 
@@ -29,11 +30,12 @@ class LLM:
         model: str | LoadedModel = "smollm2-135m",
         config: EngineConfig | None = None,
         components: Mapping[str, Any] | None = None,
+        slot_options: SlotFileOptions | None = None,
     ) -> None:
         loaded = load_model(model) if isinstance(model, str) else model
         self.model = loaded.name
         self.tokenizer = loaded.tokenizer
-        self.engine = Engine(loaded, config, components)
+        self.engine = Engine(loaded, config, components, slot_options=slot_options)
         if isinstance(model, str):  # a model that has run before is warm
             self.engine.warm_up()
 
@@ -49,18 +51,21 @@ class LLM:
         params: SamplingParams | Sequence[SamplingParams] | None = None,
         *,
         cache_salt: str | None = None,
+        id_slot: int | None = None,
         progress: bool = False,
     ) -> list[RequestOutput]:
         """Generate for every prompt (text, or token ids), batched; outputs in the order of the prompts.
 
+        With `id_slot` they run in that slot, one after the other.
         Raises `RequestError` before anything runs when one of them could never run.
         """
         token_ids = [self._encode(prompt) for prompt in _as_list(prompts)]
         each_params = _one_each(params, len(token_ids))
         for prompt_token_ids, request_params in zip(token_ids, each_params, strict=True):
             self.engine.limits.check(prompt_token_ids, request_params)
+        self.engine.slot_memory.check(id_slot)
         request_ids = [
-            self.engine.add_request(prompt_token_ids, request_params, cache_salt=cache_salt)
+            self.engine.add_request(prompt_token_ids, request_params, cache_salt=cache_salt, id_slot=id_slot)
             for prompt_token_ids, request_params in zip(token_ids, each_params, strict=True)
         ]
         return self._run(request_ids, progress)
@@ -74,6 +79,11 @@ class LLM:
     ) -> RequestOutput:
         """Answer one conversation, rendered by the model's own chat template."""
         return self.generate([self.tokenizer.encode_chat(list(messages))], params, cache_salt=cache_salt)[0]
+
+    @property
+    def slots(self) -> tuple[EngineSlot, ...]:
+        """The slots: what each remembers, and how to save, restore and erase it."""
+        return self.engine.slots
 
     def logits(self, token_ids: Sequence[int], use_cache: bool = True) -> np.ndarray:
         """float32 [tokens computed, vocabulary], through the paged path; see `Engine.logits`."""

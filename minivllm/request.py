@@ -139,6 +139,10 @@ class Request:
         self.num_published_pages = 0
         self.publication_stopped = False
         self.may_read_cache = True
+        self.is_counted = True
+        """False for what is no request of anybody: taking in a file changes no counter of lookups or publications."""
+        self.id_slot: int | None = None
+        """The slot it must run in; None: any, or none."""
         self.all_logits = False
         self.status = Status.WAITING
         self.finish_reason: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,13 @@ class ForwardResult:
     logit_rows: tuple[range, ...]
     is_finite: tuple[bool, ...]
 
+    def rows(self, place: int) -> np.ndarray:
+        """The logits of one work: [rows asked for, vocabulary] float32."""
+        rows = self.logit_rows[place]
+        if self.logits is None or len(rows) == 0:
+            return np.empty((0, 0), np.float32)
+        return np.array(self.logits[rows.start : rows.stop])
+
 
 class ModelRunner:
     def __init__(self, decoder: Decoder, storage: KVStorage, attention: PagedAttention) -> None:
@@ -50,6 +58,29 @@ class ModelRunner:
         mx.eval(checks, *([] if logits is None else [logits]))
         is_finite = np.all([np.array(check) for check in checks], axis=0)
         return ForwardResult(logits, logit_rows, tuple(bool(finite) for finite in is_finite))
+
+    def keys_and_values(self, work: Sequence[Work], num_layers: int) -> list[tuple[mx.array, mx.array]]:
+        """What the first layers compute for this work before it is stored: keys, values [rows, num_kv_heads, head_dim].
+
+        Rows are in the order of the work, if all of it is of one token or it is one chunk. With one layer nothing is
+        written; with more, the pages hold the new keys and values of these positions afterwards.
+        """
+        plan, found = make_plan(work, self._storage), []
+
+        def attend(layer: int, queries: mx.array, keys: mx.array, values: mx.array) -> mx.array:
+            found.append((keys, values))
+            if len(found) == num_layers:
+                raise _EnoughError
+            return self._attention(layer, queries, keys, values, plan)
+
+        with contextlib.suppress(_EnoughError):
+            self._decoder(plan.token_ids, plan.positions, attend)
+        mx.eval(found)
+        return found
+
+
+class _EnoughError(Exception):
+    """No further layer is wanted."""
 
 
 def _all_finite(rows: mx.array, ranges: Sequence[range]) -> mx.array:

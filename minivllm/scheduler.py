@@ -4,8 +4,8 @@ Decode first: every running request gets its next token. What is left of the tok
 order of arrival, long prompts in chunks; both share one forward pass. Then waiting requests are admitted in the order
 of the policy: a request that does not fit yet waits for pages and everyone behind it waits too, and one that has waited
 for `AGE_LIMIT_STEPS` steps goes before all younger ones, so nobody starves. With optimistic admission the youngest are
-preempted when pages run out; the oldest always gets on, so that ends. A request that waits for another's pages is
-passed over and holds up nobody.
+preempted when pages run out; the oldest always gets on, so that ends. A request that waits for another's pages, or
+for a busy slot, is passed over and holds up nobody.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from minivllm.cache.manager import CacheManager
+from minivllm.cache.slots import Slots
 from minivllm.protocols import Flights
 from minivllm.request import Request, Status
 from minivllm.stats import Counters
@@ -81,9 +82,11 @@ class Scheduler:
         max_active_requests: int,
         clock: Callable[[], float],
         scheduling: str = "fcfs",
+        slots: Slots | None = None,
     ) -> None:
         self._manager = manager
         self._flights = flights
+        self._slots = slots or Slots(manager, num_slots=0)
         self._max_batched_tokens = max_batched_tokens
         self._max_active_requests = max_active_requests
         self._clock = clock
@@ -180,9 +183,9 @@ class Scheduler:
         if not self._may_admit(budget):
             return
         for request in sorted(self.waiting, key=self._place_in_line):
-            if self._waits_for_another(request):
+            if self._slots.must_wait(request) or self._waits_for_another(request):
                 continue
-            if not self._may_admit(budget) or not self._manager.try_admit(request):
+            if not self._may_admit(budget) or not self._slots.try_admit(request):
                 return
             self._start(request)
             budget -= self._add_chunk(work, request, budget)

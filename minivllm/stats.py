@@ -24,6 +24,8 @@ class Counters:
 
     def count_lookup(self, request: Request) -> None:
         """A request that may read the cache is admitted: its prompt is queried once, however often it is admitted."""
+        if not request.is_counted:
+            return
         if request.num_preemptions == 0:
             self.lookup_requests += 1
             self.queried_tokens += request.num_prompt_tokens
@@ -40,6 +42,8 @@ class Counters:
         request.metrics.cached_tokens += num_gained
 
     def count_published(self, request: Request, num_tokens: int) -> None:
+        if not request.is_counted:
+            return
         self.published_tokens += num_tokens
         request.metrics.published_tokens += num_tokens
 

@@ -44,13 +44,13 @@ ENGINE_MODULES = ("mlx.core", "mlx_lm", "transformers", "fastapi", "uvicorn")
 MODULES = {
     "engine": ENGINE_MODULES,
     "cuda": ENGINE_MODULES,
+    "encryption": ("cryptography",),
     "plot": ("matplotlib", "numpy"),
     "lab": ("matplotlib", "numpy", "jupyterlab", "ipywidgets", "nbval", "papermill"),
     "test": ("pytest", "pytest_timeout", "hypothesis", "httpx", "openai", "yaml", "mypy", "ruff"),
 }
 ALWAYS_MODULES = ("pip", "prometheus_client", "requests", "tqdm")
-# Standard output and error as one text.
-OUTPUT: dict[str, Any] = {
+OUTPUT: dict[str, Any] = {  # standard output and error as one text
     "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "errors": "replace"
 }  # fmt: skip
 

@@ -54,5 +54,5 @@ class Session:
 
 
 def _line(record: Record) -> str:
-    about = record.get("topic") or record.get("question") or record.get("label") or "no label"
+    about = record.get("topic") or record.get("label") or record.get("question") or "no label"
     return f"{record['experiment']}: {about}"

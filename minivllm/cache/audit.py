@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from minivllm.cache.manager import CacheManager
+from minivllm.cache.slots import Slot, Slots
 from minivllm.request import Request, Status
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class AuditError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """One page as the books have it. `state` is "free", "cached" or "active"; `owners` are request ids."""
+    """One page as the books have it. `state` is "free", "cached" or "active"; `owners` are request ids and slots."""
 
     page_id: int
     state: str
@@ -37,6 +38,8 @@ def view_pages(manager: CacheManager, requests: Iterable[Request]) -> list[PageV
     for request in requests:
         for page_id in request.page_table:
             owners.setdefault(page_id, []).append(request.request_id)
+    for slot_id, partial in manager.partials:
+        owners.setdefault(partial.page_id, []).append(f"slot {slot_id}")
     return [
         _view(manager, page_id, page_id in free, owners.get(page_id, [])) for page_id in range(manager.pool.num_pages)
     ]
@@ -57,6 +60,7 @@ def _view(manager: CacheManager, page_id: int, is_free: bool, owners: list[str])
 def check(engine: Engine) -> None:
     """Raise `AuditError` unless every invariant holds for this engine."""
     check_books(engine.manager, engine.requests)
+    check_slots(engine.slot_memory)
 
 
 def check_books(manager: CacheManager, requests: Iterable[Request], *, within_step: bool = False) -> None:
@@ -69,10 +73,18 @@ def check_books(manager: CacheManager, requests: Iterable[Request], *, within_st
         *_candidate_problems(pages, manager),
         *_promise_problems(manager, requests),
         *_index_problems(manager),
+        *_partial_problems(manager),
         *(problem for request in requests for problem in _request_problems(manager, request)),
     ]
     if manager.publisher.num_unproven_pages and not within_step:
         problems.append(f"{manager.publisher.num_unproven_pages} pages can be found and were never computed")
+    if problems:
+        raise AuditError("; ".join(problems))
+
+
+def check_slots(slots: Slots) -> None:
+    """Raise `AuditError` unless what each slot remembers fits the partial page that it owns."""
+    problems = [problem for slot in slots.slots for problem in _slot_problems(slots, slot)]
     if problems:
         raise AuditError("; ".join(problems))
 
@@ -105,8 +117,9 @@ def _count_problems(pages: list[PageView], manager: CacheManager) -> Iterable[st
     for state, count in claimed.items():
         if states[state] != count:
             yield f"{count} pages are counted as {state}, {states[state]} are"
-    if manager.num_promised_pages > states["free"] + states["cached"]:
-        yield f"{manager.num_promised_pages} pages are promised, {states['free'] + states['cached']} could be given"
+    available = states["free"] + states["cached"] + len(manager.partials)
+    if manager.num_promised_pages > available:
+        yield f"{manager.num_promised_pages} pages are promised, {available} could be given"
 
 
 def _candidate_problems(pages: list[PageView], manager: CacheManager) -> Iterable[str]:
@@ -164,6 +177,35 @@ def _is_found(manager: CacheManager, page_id: int) -> bool:
         token_ids += index.page(link).token_ids  # type: ignore[attr-defined]
     salt = index.page(page_id).salt  # type: ignore[attr-defined]
     return index.lookup(token_ids, len(chain), salt) == chain
+
+
+def _partial_problems(manager: CacheManager) -> Iterable[str]:
+    """A slot's partial page is the end of a chain that can be found, so that it is of use, and goes with its parent."""
+    for slot_id, partial in manager.partials:
+        name = f"the partial page {partial.page_id} of slot {slot_id}"
+        if not 0 < len(partial.token_ids) < manager.page_size:
+            yield f"{name} holds {len(partial.token_ids)} tokens of {manager.page_size}"
+        if (partial.parent_page_id is None) != (partial.depth == 0):
+            yield f"{name} lies behind {partial.depth} pages, the last of them {partial.parent_page_id}"
+        if partial.parent_page_id is not None and partial.parent_page_id not in manager.index:
+            yield f"{name} hangs on page {partial.parent_page_id}, which cannot be found"
+        if partial.page_id in manager.index:
+            yield f"{name} can be found"
+        if manager.is_head(partial.page_id) != (partial.depth < manager.num_head_pages):
+            yield f"{name} is of the wrong precision for page number {partial.depth} of a sequence"
+
+
+def _slot_problems(slots: Slots, slot: Slot) -> Iterable[str]:
+    partial = slots.partial_page(slot)
+    if slot.is_busy and (slot.token_ids or partial is not None):
+        yield f"slot {slot.slot_id} is busy and still keeps its former sequence"
+    if partial is None:
+        return
+    num_full_tokens = len(slot.token_ids) - len(partial.token_ids)
+    if tuple(slot.token_ids[num_full_tokens:]) != partial.token_ids or slot.salt != partial.salt:
+        yield f"slot {slot.slot_id} owns a partial page of another sequence than it remembers"
+    if slots.num_held_tokens(slot) != len(slot.token_ids):
+        yield f"slot {slot.slot_id} owns the end of a sequence whose beginning is not held"
 
 
 def _request_problems(manager: CacheManager, request: Request) -> Iterable[str]:

@@ -9,6 +9,8 @@ Where a page is, and who moves it:
        |                        v  |
        +---------------------  cached        release, indexed: kept, and a candidate for eviction
 
+A slot's partial page is active, with the slot as its owner; whenever pages run out it is given up.
+
 No tensors: `pages_to_poison` lists pages whose content has become meaningless, for an engine that overwrites them.
 """
 
@@ -16,10 +18,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import sub
 
+from minivllm.cache.cached_pages import CachedPages
+from minivllm.cache.partial_pages import PartialPage, PartialPages
 from minivllm.cache.publisher import Publisher
 from minivllm.cache.room import Room, room_between
 from minivllm.protocols import Eviction, Moment, PagePool, PageUse, PrefixIndex, Publication
@@ -60,25 +64,25 @@ class CacheManager:
         """Pages at the head of every sequence that are kept in full precision; the pool must know them, too."""
         self.counters = counters or Counters()
         self.publisher = Publisher(
-            index=prefix_index,
-            policy=publication,
+            prefix_index,
+            publication,
             adopt=self._adopt,
             counters=self.counters,
             page_size=page_size,
             enabled=prefix_cache,
         )
+        self.partials = PartialPages()
         self.pages_to_poison: list[int] = []
         self._clock = clock
         self._promised: dict[str, Room] = {}
-        self._num_cached_heads = 0
-        self._cached_since_s: dict[int, float] = {}
+        self._cached = CachedPages(eviction, self.is_head)
         self._num_restores: Counter[int] = Counter()
         self._content_numbers: dict[int, int] = {}
         self._num_contents = 0
 
     @property
     def num_cached_pages(self) -> int:
-        return len(self._cached_since_s)
+        return len(self._cached)
 
     @property
     def num_active_pages(self) -> int:
@@ -86,8 +90,7 @@ class CacheManager:
 
     @property
     def num_promised_pages(self) -> int:
-        """Pages that admitted requests may still ask for."""
-        return sum(room.num_pages for room in self._promised.values())
+        return sum(self.promised_pages.values())
 
     @property
     def promised_pages(self) -> dict[str, int]:
@@ -97,7 +100,7 @@ class CacheManager:
     @property
     def cached_page_ids(self) -> list[int]:
         """Pages that are findable and in no page table, the one that came first in front."""
-        return list(self._cached_since_s)
+        return self._cached.page_ids
 
     def pages_for(self, num_tokens: int) -> int:
         return -(-num_tokens // self.page_size)
@@ -112,20 +115,26 @@ class CacheManager:
         max_pages = (len(request.token_ids) - 1) // self.page_size
         return self.index.lookup(request.token_ids, max_pages, request.cache_salt)
 
-    def try_admit(self, request: Request) -> bool:
+    def try_admit(self, request: Request, slot_id: int | None = None) -> bool:
         """Attach what is cached and reserve the rest; False, with nothing changed, when that does not fit now.
 
-        A cached page that is restored stops being evictable, so it may not be counted as available too (PP-03).
+        In a slot, its partial page is taken over when the prompt goes on as the page does. A page that is restored
+        stops being evictable, so it may not be counted as available too (PP-03).
         """
         self.expire()
         restored = self.match(request)
-        promised = self._room(len(restored), self.num_pages_at_admission(request))
-        cached_heads = [self.pool.references(page_id) == 0 for page_id in restored[: self.num_head_pages]]
-        cached_body = [self.pool.references(page_id) == 0 for page_id in restored[self.num_head_pages :]]
-        if not (self._unpromised() - Room(sum(cached_heads), sum(cached_body))).covers(promised):
+        num_partial_tokens = self.partials.num_tokens_for(request, restored, slot_id, self.page_size)
+        num_attached = len(restored) + (num_partial_tokens > 0)
+        promised = self._room(num_attached, self.num_pages_at_admission(request))
+        cached = [at for at, page_id in enumerate(restored) if self.pool.references(page_id) == 0]
+        taken = sum((self._room(at, at + 1) for at in cached), self._room(len(restored), num_attached))
+        if not (self._unpromised() - taken).covers(promised):
             return False
         self._promised[request.request_id] = promised
         self._attach(request, restored)
+        if num_partial_tokens and slot_id is not None:
+            request.page_table.append(self.partials.take(slot_id).page_id)
+            request.num_computed_tokens += num_partial_tokens
         if self.prefix_cache and request.reads_prefix_cache:
             self.counters.count_lookup(request)
         return True
@@ -170,7 +179,7 @@ class CacheManager:
                 f"{request.request_id} asks for more pages than it was promised"
             )
             while not self._free().covers(one):
-                self._drop(self.eviction.pop_victim())
+                self._make_room(one)
             page_id = self.pool.allocate() if one.body else self.pool.allocate_head()  # type: ignore[attr-defined]
             self._num_contents += 1
             self._content_numbers[page_id] = self._num_contents
@@ -188,26 +197,49 @@ class CacheManager:
             page_id = request.page_table.pop()
             self._release_page(page_id, depth=len(request.page_table))
 
+    def keep_partial(self, request: Request, slot_id: int) -> None:
+        """The page in which an ended request's sequence stops becomes the slot's own, if all before it can be found.
+
+        page table   a  b  c'            a and b are published, c' holds fewer tokens than a page
+        afterwards   a  b                c' belongs to the slot
+        """
+        num_full_pages, num_tokens = divmod(request.num_computed_tokens, self.page_size)
+        if num_tokens and self.prefix_cache and request.num_published_pages == num_full_pages:
+            self.partials.keep(slot_id, PartialPage.at_the_end_of(request, self.page_size, self._clock()))
+            del request.page_table[num_full_pages]
+
+    def give_up_partial(self, slot_id: int) -> None:
+        """Free the partial page of a slot, if it has one."""
+        if self.partials.of(slot_id) is not None:
+            page = self.partials.take(slot_id)
+            self._release_page(page.page_id, page.depth)
+
     def expire(self) -> None:
         """Drop pages that nobody has used for `prefix_ttl_s` seconds. A page in use does not age."""
         if self.prefix_ttl_s is None:
             return
         oldest_allowed_s = self._clock() - self.prefix_ttl_s
-        for page_id, since_s in list(self._cached_since_s.items()):
-            if since_s > oldest_allowed_s:
-                break
-            self.eviction.remove(page_id)
+        for page_id in self._cached.unused_since(oldest_allowed_s):
+            self._cached.remove(page_id)
             self._drop(page_id)
+        for slot_id, page in self.partials:
+            if page.since_s <= oldest_allowed_s:
+                self.give_up_partial(slot_id)
 
     def reset(self, salt: str | None = None) -> int:
         """Forget every cached page, or those of one salt; returns how many. `CacheBusyError` while pages are in use."""
-        if self.num_active_pages:
-            raise CacheBusyError(f"{self.num_active_pages} pages are in use: end or abort the requests that hold them")
+        num_in_use = self.num_active_pages - len(self.partials)
+        if num_in_use:
+            raise CacheBusyError(f"{num_in_use} pages are in use: end or abort the requests that hold them")
         indexed = self.index.page_ids() if salt is None else self.index.page_ids(salt)
-        for page_id in reversed(indexed):
-            self.eviction.remove(page_id)
-            self._drop(page_id, evicted=False)
+        self.forget(reversed(indexed))
         return len(indexed)
+
+    def forget(self, cached_page_ids: Iterable[int]) -> None:
+        """Drop cached pages, children before their parents: not for want of room, so they count as nothing evicted."""
+        for page_id in cached_page_ids:
+            self._cached.remove(page_id)
+            self._drop(page_id, evicted=False)
 
     def _room(self, first: int, last: int) -> Room:
         return room_between(first, last, self.num_head_pages)
@@ -216,9 +248,16 @@ class CacheManager:
         return self.pool.free_room() if self.num_head_pages else Room(body=self.pool.num_free)  # type: ignore[attr-defined]
 
     def _unpromised(self) -> Room:
-        """What is free or could be evicted, less what was promised."""
-        cached = Room(self._num_cached_heads, self.num_cached_pages - self._num_cached_heads)
-        return reduce(sub, self._promised.values(), self._free() + cached)
+        """What is free, could be evicted or given up, less what was promised."""
+        available = self._free() + self._cached.room + self.partials.room(self.num_head_pages)
+        return reduce(sub, self._promised.values(), available)
+
+    def _make_room(self, needed: Room) -> None:
+        """A cached page goes first: it costs a page of tokens, and there are no more partial pages than slots."""
+        if len(self._cached):
+            self._drop(self._cached.pop_victim())
+        else:
+            self.give_up_partial(self.partials.first_with(needed, self.num_head_pages))
 
     def is_head(self, page_id: int) -> bool:
         """Whether this page is one in full precision, for the head of a sequence."""
@@ -241,29 +280,24 @@ class CacheManager:
     def _retain_page(self, page_id: int) -> None:
         self._num_restores[page_id] += 1
         if self.pool.retain(page_id) == 1:
-            self.eviction.remove(page_id)
-            self._uncache(page_id)
+            self._cached.remove(page_id)
 
     def _release_page(self, page_id: int, depth: int) -> None:
         if self.pool.release(page_id) > 0:
             return
         if page_id in self.index:
-            self._cached_since_s[page_id] = self._clock()
-            self._num_cached_heads += self.is_head(page_id)
-            self.eviction.add(page_id, PageUse(depth, self._num_restores[page_id], self._content_numbers[page_id]))
+            use = PageUse(depth, self._num_restores[page_id], self._content_numbers[page_id])
+            self._cached.add(page_id, use, self._clock())
         else:
             self._reclaim(page_id)
 
     def _drop(self, page_id: int, evicted: bool = True) -> None:
-        """A cached page loses its key and then its content: no free page is ever findable."""
+        """A page that nobody holds loses its key and then its content: no free page is ever findable."""
+        for slot_id in self.partials.slots_behind(page_id):
+            self.give_up_partial(slot_id)
         self.index.remove(page_id)
-        self._uncache(page_id)
         self.counters.evicted_tokens += self.page_size if evicted else 0
         self._reclaim(page_id)
-
-    def _uncache(self, page_id: int) -> None:
-        del self._cached_since_s[page_id]
-        self._num_cached_heads -= self.is_head(page_id)
 
     def _reclaim(self, page_id: int) -> None:
         self._num_restores.pop(page_id, None)

@@ -6,6 +6,8 @@ only while the buffer has a single owner, so each array is one attribute of one 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from minivllm.backend import mx
 from minivllm.cache.kv_format import KVFormat
 
@@ -29,6 +31,10 @@ class FullRows:
     def read(self, rows: mx.array) -> mx.array:
         """Values at `rows` [...]: [..., num_kv_heads, head_dim]."""
         return self.array[rows]
+
+    def put(self, rows: mx.array, arrays: Sequence[mx.array]) -> None:
+        """Store at `rows` what `arrays` of other rows held, as it was stored there."""
+        (self.array[rows],) = arrays
 
     def poison(self, rows: mx.array) -> None:
         """Overwrite rows so that whoever reads them gets NaN."""
@@ -64,6 +70,9 @@ class QuantizedRows:
 
     def read(self, rows: mx.array) -> mx.array:
         return mx.dequantize(self.packed[rows], self.scales[rows], self.biases[rows], self._group_size, self._bits)
+
+    def put(self, rows: mx.array, arrays: Sequence[mx.array]) -> None:
+        self.packed[rows], self.scales[rows], self.biases[rows] = arrays
 
     def poison(self, rows: mx.array) -> None:
         self.scales[rows] = mx.array(float("nan"), self.scales.dtype)

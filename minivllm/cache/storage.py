@@ -74,9 +74,18 @@ class RegionedRows:
 
     def stored(self, rows: mx.array) -> list[mx.array]:
         """What is stored at these rows, which are of one region, array by array."""
+        region = self._region_of(rows)
+        return [array[self._local(region, rows)] for array in region.arrays]
+
+    def put(self, rows: mx.array, arrays: Sequence[mx.array]) -> None:
+        """The reverse of `stored`."""
+        region = self._region_of(rows)
+        region.put(self._local(region, rows), arrays)
+
+    def _region_of(self, rows: mx.array) -> FullRows | QuantizedRows:
         region = self.full if self.full is not None and int(rows.min()) < self._split else self.quantized
         assert region is not None
-        return [array[self._local(region, rows)] for array in region.arrays]
+        return region
 
     def _local(self, region: FullRows | QuantizedRows, rows: mx.array) -> mx.array:
         """Rows of the pool as rows of a region; the null row of the pool becomes that of the region."""

@@ -87,11 +87,15 @@ class EngineThread:
         params: SamplingParams,
         cache_salt: str | None,
         deliver: Deliver,
+        *,
+        id_slot: int | None = None,
+        use_cache: bool = True,
     ) -> None:
         """Queue a request. `deliver` gets its outputs up to the one that ends it, or one error."""
+        options: dict[str, Any] = {"cache_salt": cache_salt, "id_slot": id_slot, "use_cache": use_cache}
 
         def add(engine: Engine) -> None:
-            engine.add_request(token_ids, params, request_id=request_id, cache_salt=cache_salt)
+            engine.add_request(token_ids, params, request_id=request_id, **options)
             self._deliver_to[request_id] = deliver
 
         def report(added: Future[None]) -> None:

@@ -129,7 +129,7 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         asked = f"{request.method} {request.url.path}"
         if error.status_code == 404:
-            routes = "/v1/chat/completions, /v1/completions, /v1/models, /tokenize, /metrics, /health"
+            routes = "/v1/chat/completions, /v1/completions, /v1/models, /tokenize, /slots, /metrics, /health"
             return ApiError(404, f"there is no route {asked}; there are {routes}", code="route_not_found").response()
         if error.status_code == 405:
             allowed = (error.headers or {}).get("Allow", "another method")

@@ -31,13 +31,11 @@ HARMLESS = frozenset(
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
-    "cache_prompt": (True,),
     "continue_final_message": (False,),
     "echo": (False,),
     "frequency_penalty": (0,),
     "function_call": (),
     "functions": ([],),
-    "id_slot": (-1,),
     "include_reasoning": (True,),
     "include_stop_str_in_output": (False,),
     "logit_bias": ({},),

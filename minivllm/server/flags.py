@@ -28,8 +28,12 @@ HELP: dict[str, str] = {
     "kv_group_size": "numbers that share a scale when pages are quantized: 32, 64 or 128",
     "quantized_kv_start": "tokens at the head of a sequence that stay in full precision, rounded up to whole pages",
     "attention": "implementation of attention; auto is metal on an Apple GPU, else portable",
+    "num_slots": "slots, each of which remembers the last sequence it processed",
+    "slot_save_path": "folder of slot files, this user's own; default: slots cannot be saved or restored",
     "debug_poison_pages": "fill free pages with NaN, so that a wrong read shows; slow",
 }
+
+METAVARS = {"slot_save_path": "FOLDER"}
 
 
 def add_engine_flags(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +49,7 @@ def add_engine_flags(parser: argparse.ArgumentParser) -> None:
         choices = CHOICES.get(field.name) or NUMBER_CHOICES.get(field.name)
         if choices is not None and len(choices) == 1:
             help_text += "; the only one so far"
-        metavar = None if choices else "SECONDS" if field.name.endswith("_s") else "NUMBER"
+        metavar = None if choices else METAVARS.get(field.name, "SECONDS" if field.name.endswith("_s") else "NUMBER")
         group.add_argument(flag, type=kind, choices=choices, default=field.default, metavar=metavar, help=help_text)
 
 

@@ -86,7 +86,7 @@ class Page(Collector):
             yield counter
         for name, (help_text, gauge) in GAUGES.items():
             yield self._gauge(name, help_text, self._stats[gauge])
-        used = self._stats["pages_active"] / self._stats["pages_total"]
+        used = (self._stats["pages_active"] - self._stats["pages_partial"]) / self._stats["pages_total"]
         yield self._gauge(
             "kv_cache_usage_perc", "Pages in use by running requests, as a fraction: 1 is all of them.", used
         )
@@ -109,6 +109,7 @@ class Page(Collector):
 
     def _config(self, facts: EngineFacts) -> Metric:
         settings = {field.name: getattr(facts.config, field.name) for field in fields(facts.config)}
+        del settings["slot_save_path"]  # of no use to a scraper, and nobody else's business
         settings |= {
             "num_pages": facts.num_pages,
             "kv_cache_bytes": facts.kv_cache_bytes,

@@ -113,6 +113,8 @@ class Sampling(Strict):
     ignore_eos: bool = False
     max_tokens: int | None = None
     cache_salt: Annotated[str, Field(min_length=1)] | None = None
+    id_slot: int | None = None
+    cache_prompt: bool = True
 
     @property
     def include_usage(self) -> bool:
@@ -157,6 +159,13 @@ class TokenizeChat(ChatPrompt):
 class Detokenize(Strict):
     tokens: list[Any]
     model: str | None = None
+
+
+class SlotFile(Strict):
+    """The name is judged where it is resolved. The salt of a saved sequence is in no file: it must be told again."""
+
+    filename: Any
+    cache_salt: Annotated[str, Field(min_length=1)] | None = None
 
 
 class ResetPrefixCache(Strict):

@@ -42,7 +42,15 @@ class Outputs:
 
     async def __aenter__(self) -> Outputs:
         asked = self._prepared
-        self._engine.submit(asked.request_id, asked.token_ids, asked.params, asked.cache_salt, self._deliver)
+        self._engine.submit(
+            asked.request_id,
+            asked.token_ids,
+            asked.params,
+            asked.cache_salt,
+            self._deliver,
+            id_slot=asked.id_slot,
+            use_cache=asked.use_cache,
+        )
         self._watcher = asyncio.create_task(self._watch_client())
         return self
 

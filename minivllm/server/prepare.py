@@ -21,6 +21,9 @@ COMPLETION_MAX_TOKENS = 16
 
 MAX_TOP_LOGPROBS = 20
 
+ANY_SLOT = -1
+"""llama-server's way to leave the choice of a slot to the server."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -30,6 +33,8 @@ class Prepared:
     token_ids: list[int]
     params: SamplingParams
     cache_salt: str | None
+    id_slot: int | None
+    use_cache: bool
 
 
 class Preparer:
@@ -109,7 +114,9 @@ class Preparer:
 
     def _prepared(self, id_prefix: str, token_ids: list[int], asked: Sampling, params: SamplingParams) -> Prepared:
         self.facts.limits.check(token_ids, params)
-        return Prepared(id_prefix + uuid.uuid4().hex, token_ids, params, asked.cache_salt)
+        id_slot = None if asked.id_slot == ANY_SLOT else asked.id_slot
+        request_id = id_prefix + uuid.uuid4().hex
+        return Prepared(request_id, token_ids, params, asked.cache_salt, id_slot, asked.cache_prompt)
 
     def _check_token(self, token_id: Any) -> None:
         vocab_size = self.facts.limits.vocab_size

@@ -97,7 +97,14 @@ def say_nothing_of_vanished_clients(record: logging.LogRecord) -> bool:
     return record.getMessage() != "socket.send() raised exception."
 
 
-def serve(build: Callable[[], Engine], model_name: str, address: Address, api_key: str | None = None) -> int:
+def serve(
+    build: Callable[[], Engine],
+    model_name: str,
+    address: Address,
+    api_key: str | None = None,
+    *,
+    expose_slot_text: bool = False,
+) -> int:
     """Serve until a signal; must run in the main thread. Returns the exit status: 1 when loading failed.
 
     The port opens at once and `/health` says "loading"; the line on stdout comes when requests can be served.
@@ -112,7 +119,8 @@ def serve(build: Callable[[], Engine], model_name: str, address: Address, api_ke
             uvicorn_server.should_exit = True
 
     engine = EngineThread(build, on_ready=announce, on_death=end_when_never_ready)
-    uvicorn_server = UvicornServer(create_app(engine, model_name, api_key), on_signal=engine.request_stop)
+    app = create_app(engine, model_name, api_key, expose_slot_text=expose_slot_text)
+    uvicorn_server = UvicornServer(app, on_signal=engine.request_stop)
     listener, bound = bind(address)
     _warn_when_exposed(bound, api_key)
     print(

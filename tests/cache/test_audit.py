@@ -167,7 +167,7 @@ def a_table_with_equal_tokens_behind_another_parent(books: Books) -> None:
 
 def a_page_nobody_holds_and_nobody_finds(books: Books) -> None:
     books.manager.eviction.remove(1)
-    del books.manager._cached_since_s[1]
+    books.manager._cached._forget(1)
     books.index.remove(1)
 
 
@@ -181,12 +181,12 @@ def an_active_page_as_a_candidate_in_place_of_a_cached_one(books: Books) -> None
 
 
 def a_cached_page_that_is_not_counted(books: Books) -> None:
-    del books.manager._cached_since_s[1]
+    books.manager._cached._forget(1)
 
 
 def an_active_page_counted_as_cached_in_place_of_another(books: Books) -> None:
-    del books.manager._cached_since_s[1]
-    books.manager._cached_since_s[books.one.page_table[0]] = 0.0
+    books.manager._cached._forget(1)
+    books.manager._cached._since_s[books.one.page_table[0]] = 0.0
 
 
 def more_pages_promised_than_there_are(books: Books) -> None:

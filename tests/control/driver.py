@@ -11,12 +11,13 @@ import zlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from minivllm.cache.audit import check_books
+from minivllm.cache.audit import check_books, check_slots
 from minivllm.cache.eviction import POLICIES as EVICTION
 from minivllm.cache.manager import CacheManager
 from minivllm.cache.page_pool import RefCountedPagePool, TwoPrecisionPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.publication import POLICIES
+from minivllm.cache.slots import Slots
 from minivllm.config import SamplingParams
 from minivllm.flights import POLICIES as FLIGHTS
 from minivllm.protocols import Moment
@@ -101,6 +102,7 @@ class ToyEngine:
         prefix_ttl_s: float | None = None,
         max_batched_tokens: int = 64,
         max_active_requests: int = 8,
+        num_slots: int = 0,
         components: dict[str, Any] | None = None,
     ) -> None:
         self.clock = FakeClock()
@@ -124,6 +126,7 @@ class ToyEngine:
             counters=self.counters,
             clock=self.clock,
         )
+        self.slots = Slots(self.manager, num_slots)
         self.flights = FLIGHTS[single_flight](self.counters, page_size)
         self.scheduler = Scheduler(
             self.manager,
@@ -132,6 +135,7 @@ class ToyEngine:
             max_active_requests=max_active_requests,
             scheduling=scheduling,
             clock=self.clock,
+            slots=self.slots,
         )
         # With pages in two precisions a sequence has only its head in the half that is in full precision.
         pool_tokens = (num_pages - (num_pages // 2 - num_head_pages if num_head_pages else 0)) * page_size
@@ -150,13 +154,14 @@ class ToyEngine:
         *,
         salt: str | None = None,
         reads_cache: bool = True,
+        id_slot: int | None = None,
         stop: Sequence[str] = (),
         stop_token_ids: Sequence[int] = (),
     ) -> Request:
         params = SamplingParams(max_tokens=max_tokens, temperature=0.0, stop=stop, stop_token_ids=stop_token_ids)
         self._num_submitted += 1
         request = Request(f"R{self._num_submitted}", list(prompt), params, salt, self.clock())
-        request.may_read_cache = reads_cache
+        request.may_read_cache, request.id_slot = reads_cache, id_slot
         self.limits.check(request.prompt_token_ids, params)
         self.requests.append(request)
         self._texts[request.request_id] = AnswerText(LetterDecoder(), params.stop_strings)
@@ -175,7 +180,7 @@ class ToyEngine:
                 continue  # it read pages of a request that failed
             if item.request in failing:
                 self.scheduler.failed(item.request)
-                self._forget(item.request, "error")
+                self._forget(item.request, "error", remember=False)
             else:
                 self._advance(item)
         self.audit()
@@ -200,12 +205,14 @@ class ToyEngine:
 
     def reset(self, salt: str | None = None) -> int:
         num_dropped = self.manager.reset(salt)
+        self.slots.reset(salt)
         self._poison_reclaimed_pages()
         self.audit()
         return num_dropped
 
     def audit(self, within_step: bool = False) -> None:
         check_books(self.manager, self.requests, within_step=within_step)
+        check_slots(self.slots)
         for page_id in self.manager.pool.free_page_ids():
             if page_id not in self.manager.pages_to_poison:
                 assert self.kv[page_id] == [POISON] * self.manager.page_size, f"free page {page_id} was written"
@@ -214,6 +221,12 @@ class ToyEngine:
     def pages(self) -> tuple[int, int, int]:
         """(free, cached, active)"""
         return self.manager.pool.num_free, self.manager.num_cached_pages, self.manager.num_active_pages
+
+    def erase(self, slot_id: int) -> int:
+        num_erased = self.slots.erase(self.slots.slots[slot_id])
+        self._poison_reclaimed_pages()
+        self.audit()
+        return num_erased
 
     def hits(self, token_ids: Sequence[int], salt: str | None = None) -> int:
         """Tokens that are findable now, whole pages, up to the whole list."""
@@ -260,8 +273,8 @@ class ToyEngine:
         self.manager.publish(request, Moment.ENDED)
         self._forget(request, reason)
 
-    def _forget(self, request: Request, reason: str) -> None:
-        self.manager.release(request)
+    def _forget(self, request: Request, reason: str, remember: bool = True) -> None:
+        self.slots.leave(request, remember)
         self.scheduler.remove(request, completed=reason in ("stop", "length"))
         request.end(reason, self.clock())
         self.requests.remove(request)

@@ -39,6 +39,9 @@ BAD_ENGINE_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"kv_group_size": None}, "kv_group_size=None is not a number"),
     ({"kv_bits": 8, "quantized_kv_start": -1}, "quantized_kv_start=-1 must be at least 0"),
     ({"quantized_kv_start": 256}, "quantized_kv_start=256 means nothing without kv_bits"),
+    ({"num_slots": -1}, "num_slots=-1 must be at least 0"),
+    ({"slot_save_path": ""}, "slot_save_path='' is not the name of a folder"),
+    ({"slot_save_path": 7}, "slot_save_path=7 is not the name of a folder"),
     ({"publication": None}, "publication=None is not one of on_finish, after_prefill, incremental, on_schedule"),
 ]
 
@@ -110,6 +113,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
         "kv_group_size": 64,
         "quantized_kv_start": 0,
         "attention": "auto",
+        "num_slots": 4,
+        "slot_save_path": None,
         "debug_poison_pages": False,
     }
     assert dataclasses.asdict(SamplingParams()) == {

@@ -7,6 +7,7 @@ should. A failure prints the shortest script that shows it.
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -40,6 +41,7 @@ class RandomWalk(RuleBasedStateMachine):
         num_head_pages=st.sampled_from([0, 0, 1, 2]),
         budget=st.integers(1, 12),
         active=st.integers(1, 4),
+        num_slots=st.sampled_from([0, 1, 2, 4]),
         ttl_s=st.sampled_from([None, None, 10.0]),
         cache=st.sampled_from([True, True, True, False]),
         collide=st.sampled_from([False, False, False, True]),
@@ -56,6 +58,7 @@ class RandomWalk(RuleBasedStateMachine):
         num_head_pages: int,
         budget: int,
         active: int,
+        num_slots: int,
         ttl_s: float | None,
         cache: bool,
         collide: bool,
@@ -73,6 +76,7 @@ class RandomWalk(RuleBasedStateMachine):
             prefix_ttl_s=ttl_s,
             max_batched_tokens=budget,
             max_active_requests=active,
+            num_slots=num_slots,
             components={"prefix_index": ConstantHashIndex(page_size)} if collide else None,
         )
         self.all: list[Request] = []
@@ -84,14 +88,28 @@ class RandomWalk(RuleBasedStateMachine):
         max_tokens=st.integers(1, 6),
         salt=st.sampled_from(SALTS),
         reads_cache=st.sampled_from([True, True, True, False]),
+        id_slot=st.sampled_from([None, None, None, 0, 1, 3]),
+        goes_on=st.booleans(),
     )
     def arrive(
-        self, prefix: list[int], suffix: list[int], max_tokens: int, salt: str | None, reads_cache: bool
+        self,
+        prefix: list[int],
+        suffix: list[int],
+        max_tokens: int,
+        salt: str | None,
+        reads_cache: bool,
+        id_slot: int | None,
+        goes_on: bool,
     ) -> None:
+        if goes_on and self.all:  # the next turn of a conversation
+            prefix, salt = self.all[-1].token_ids, self.all[-1].cache_salt
+        if id_slot is not None and id_slot >= len(self.engine.slots.slots):
+            id_slot = None
         fitting = self.engine.limits.pool_tokens - max_tokens + 1
         prompt = [*prefix, *suffix][: max(fitting, 0)]
         if prompt:
-            self.all.append(self.engine.submit(prompt, max_tokens, salt=salt, reads_cache=reads_cache))
+            options: dict[str, Any] = {"salt": salt, "reads_cache": reads_cache, "id_slot": id_slot}
+            self.all.append(self.engine.submit(prompt, max_tokens, **options))
 
     @precondition(lambda self: self.engine.scheduler.has_requests)
     @rule()
@@ -111,6 +129,13 @@ class RandomWalk(RuleBasedStateMachine):
     def cancel(self, number: int) -> None:
         self.engine.abort(self.engine.requests[number % len(self.engine.requests)])
         self.check()
+
+    @rule(slot_id=st.integers(0, 3))
+    def erase(self, slot_id: int) -> None:
+        slots = self.engine.slots.slots
+        if slot_id < len(slots) and not slots[slot_id].is_busy:
+            held = self.engine.slots.num_held_tokens(slots[slot_id])
+            assert self.engine.erase(slot_id) == held
 
     @precondition(lambda self: not self.engine.requests)
     @rule(salt=st.sampled_from([None, "", "a"]))
@@ -137,7 +162,8 @@ class RandomWalk(RuleBasedStateMachine):
             if not request.reads_prefix_cache:
                 assert request.metrics.cached_tokens == 0
         if not self.engine.requests:
-            assert self.engine.manager.num_active_pages == self.engine.manager.num_promised_pages == 0
+            assert self.engine.manager.num_promised_pages == 0
+            assert self.engine.manager.num_active_pages == len(self.engine.manager.partials)
 
     def teardown(self) -> None:
         if not hasattr(self, "engine"):

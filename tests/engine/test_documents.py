@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
-    ("document", "says"), [("README.md", "112 of "), ("minivllm/README.md", "cached cached free free")]
+    ("document", "says"), [("README.md", "112 of "), ("minivllm/README.md", "cached cached active free")]
 )
 def test_the_python_example_of_a_document_runs(document: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)

@@ -108,7 +108,7 @@ def test_a_random_walk_under_pressure_equals_the_oracle_and_passes_the_audit_at_
         walk.step()
     walk.finish()
     stats = engine.stats()
-    assert stats["pages_active"] == 0
+    assert stats["pages_active"] == stats["pages_partial"]
     assert stats["evicted_tokens"] > 0, "the walk was meant to press on the pool"
     assert (stats["preemptions"] > 0) == (admission == "optimistic")
     assert min(walk.seen[what] for what in ("arrivals", "length", "abort", "hits")) > 10, walk.seen

@@ -70,12 +70,18 @@ def build_engine(kind: type[E] = Engine, **settings: Any) -> E:  # type: ignore[
 
 @contextmanager
 def live_server(
-    build: Callable[[], Engine] | None = None, *, api_key: str | None = None, wait: bool = True, **settings: Any
+    build: Callable[[], Engine] | None = None,
+    *,
+    api_key: str | None = None,
+    wait: bool = True,
+    expose_slot_text: bool = False,
+    **settings: Any,
 ) -> Iterator[LiveServer]:
     """`settings` are `EngineConfig`'s. With `wait`, the engine is ready."""
     listener, address = bind(Address(port=0))
     engine = EngineThread(build or (lambda: build_engine(**settings)))
-    uvicorn_server = UvicornServer(create_app(engine, "tiny", api_key), on_signal=engine.request_stop)
+    app = create_app(engine, "tiny", api_key, expose_slot_text=expose_slot_text)
+    uvicorn_server = UvicornServer(app, on_signal=engine.request_stop)
     thread = threading.Thread(target=lambda: uvicorn_server.run(sockets=[listener]), daemon=True)
     engine.start()
     thread.start()

@@ -91,7 +91,8 @@ def test_a_prompt_that_is_no_text_and_no_token_ids_is_refused(server: LiveServer
         ("best_of", 2, "unsupported_parameter"),
         ("suffix", "x", "unsupported_parameter"),
         ("frequency_penalty", 0.5, "unsupported_parameter"),
-        ("cache_prompt", False, "unsupported_parameter"),
+        ("cache_prompt", "no", "invalid_value"),
+        ("id_slot", 99, "invalid_request"),
     ],
 )
 def test_a_value_out_of_range_or_without_support_is_refused_by_name(
