@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import json
-import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from labbook.errors import UsageError
+from labbook.keys import api_key
 from labbook.places import file_argument
+from labbook.progress import each
 
 if TYPE_CHECKING:
     from labbook.explain.body import Body
-
-_T = TypeVar("_T")
 
 _DESCRIPTION = (
     "Where two prompts part, why, what it costs, and what to do. FILE holds one request body as JSON, or one a line: "
@@ -75,7 +72,7 @@ def _explain_all(bodies: Sequence[Body], renderer: Any, options: argparse.Namesp
     from labbook.explain.series import Series, summarize
 
     series = Series(renderer, options.page_tokens)
-    entries = [series.add(body) for body in _progress(bodies)]
+    entries = [series.add(body) for body in each(bodies, "body")]
     summary = summarize(entries)
     if not options.json:
         _print(series_lines(entries, summary))
@@ -97,7 +94,7 @@ def _lint(bodies: Sequence[Body], renderer: Any, options: argparse.Namespace) ->
     from labbook.explain.lint import lint
     from labbook.explain.report import lint_lines
 
-    found = [lint(body, renderer) for body in _progress(bodies)]
+    found = [lint(body, renderer) for body in each(bodies, "body")]
     if options.json:
         told = [[{**asdict(one), "fix": one.fix, "sentence": one.sentence} for one in findings] for findings in found]
         _print([json.dumps({"bodies": told})])
@@ -121,28 +118,9 @@ def _renderer(options: argparse.Namespace) -> Iterator[Any]:
         return
     from labbook.explain.server import ServerRenderer
 
-    server = ServerRenderer(options.base_url, model=options.model, api_key=_api_key(options.api_key_env))
+    server = ServerRenderer(options.base_url, model=options.model, api_key=api_key(options.api_key_env))
     with contextlib.closing(server):
         yield server
-
-
-def _api_key(variable: str | None) -> str | None:
-    if variable is None:
-        return None
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise UsageError(f"the environment variable {variable} named by --api-key-env is not set")
-    return key
-
-
-def _progress(items: Sequence[_T]) -> Iterable[_T]:
-    """The items, with a progress bar on a terminal."""
-    if not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
-        return items
-    from tqdm import tqdm
-
-    bar: Iterable[_T] = tqdm(items, unit="body", leave=False, file=sys.stderr, delay=2)
-    return bar
 
 
 def _print(lines: Iterable[str]) -> None:

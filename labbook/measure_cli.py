@@ -16,7 +16,8 @@ from typing import TextIO
 
 from labbook.book import Labbook
 from labbook.errors import LabbookError, UsageError
-from labbook.measure_options import api_key, parser, plan_of, settle_experiment
+from labbook.keys import api_key
+from labbook.measure_options import parser, plan_of, settle_experiment
 from labbook.output import printable, show_everything
 from labbook.progress import progress
 from labbook.record import Record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 
 from labbook.book import default_name
@@ -138,13 +137,3 @@ def _prefix_text(path: Path | None) -> str | None:
         raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"cannot read the prefix file {path}: {error.strerror}") from None
-
-
-def api_key(name: str | None) -> str | None:
-    """The key in the environment variable `name`. Raises UsageError when it is not set."""
-    if name is None:
-        return None
-    key = os.environ.get(name, "").strip()
-    if not key:
-        raise UsageError(f"the environment variable {name} named by --api-key-env is not set")
-    return key

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _SHOWN_AFTER_S = 2.0
 
@@ -26,3 +29,11 @@ def progress(steps: int, unit: str) -> Iterator[Callable[..., None]]:
             bar.update()
 
         yield step
+
+
+def each(items: Sequence[T], unit: str) -> Iterator[T]:
+    """The items, with a bar that counts them."""
+    with progress(len(items), unit) as step:
+        for item in items:
+            yield item
+            step()

@@ -21,19 +21,6 @@ class Run:
     length: int
 
 
-def shared_length(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
-    """How many tokens from the start are equal."""
-    shorter = min(len(a), len(b))
-    low, high = 0, shorter  # halves instead of single steps: slices compare at C speed
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def reusable(shared_tokens: int, prompt_tokens: int, page_tokens: int) -> int:
     """Tokens of whole shared pages; the last token of a prompt is always computed (cached tokens, design)."""
     return max(0, min(shared_tokens, prompt_tokens - 1)) // page_tokens * page_tokens

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
-from labbook.explain.arithmetic import Run, equal_runs, shared_length
+from labbook.explain.arithmetic import Run, equal_runs
 from labbook.explain.regions import Region, Regions, regions
 from labbook.explain.rendered import Rendered
+from labbook.sequences import shared_length
 
 
 @dataclass(frozen=True)

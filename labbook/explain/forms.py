@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable
 
-from labbook.explain.arithmetic import shared_length
 from labbook.explain.divergence import Texts
+from labbook.sequences import shared_length
 
 # After this many equal characters in the common form, what differs later has causes of its own.
 _ALIKE_CHARS = 32

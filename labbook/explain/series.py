@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labbook.explain.arithmetic import shared_length
 from labbook.explain.body import Body, as_body
 from labbook.explain.explanation import Explanation
 from labbook.explain.pair import PAGE_TOKENS, as_renderer, explain_rendered
 from labbook.explain.rendered import Rendered
+from labbook.sequences import shared_length
 
 _KEPT_BODIES = 1000
 

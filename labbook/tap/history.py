@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labbook.sequences import shared_length
+
 MAX_PROMPTS = 500
 MAX_CHARACTERS = 64 * 2**20
 
@@ -95,18 +97,6 @@ def prompt_text(body: dict[str, Any]) -> str:
     for message in messages if isinstance(messages, list) else []:
         parts.append(_message_text(message) if isinstance(message, dict) else _as_text(message))
     return "\n".join(parts)
-
-
-def shared_length(first: Sequence[Any], second: Sequence[Any]) -> int:
-    """How many leading items are equal. By halving, since comparing slices is fast and a loop over a book is not."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _in_tokens(best: Prompt, own: Prompt, tokenize: Tokenize) -> Shared | None:

@@ -39,17 +39,17 @@ class RegionedRows:
         self._split = split
         self.full = FullRows(split, *shape, kv_format) if split else None
         self.quantized = QuantizedRows(num_rows - split, *shape, kv_format) if split < num_rows else None
+        self._only = None if self.full and self.quantized else self.full or self.quantized
 
     @property
     def arrays(self) -> list[mx.array]:
         return [array for region in (self.full, self.quantized) if region is not None for array in region.arrays]
 
     def write(self, rows: mx.array, values: mx.array) -> None:
-        if self.quantized is None or self.full is None:
-            region = self.quantized if self.full is None else self.full
-            assert region is not None
-            region.write(rows, values)
+        if self._only is not None:
+            self._only.write(rows, values)
             return
+        assert self.full is not None and self.quantized is not None
         is_full = np.array(rows) < self._split
         for region, chosen in ((self.full, is_full), (self.quantized, ~is_full)):
             places = mx.array(np.flatnonzero(chosen))
@@ -58,14 +58,14 @@ class RegionedRows:
 
     def read(self, rows: mx.array, num_head_columns: int) -> mx.array:
         """`rows` [..., context]; where there are both regions, the first `num_head_columns` are in full precision."""
-        parts = []
-        if self.full is not None:
-            in_full = rows if self.quantized is None else rows[..., :num_head_columns]
-            parts.append(self.full.read(self._local(self.full, in_full)))
-        if self.quantized is not None and (self.full is None or rows.shape[-1] > num_head_columns):
-            in_quantized = rows if self.full is None else rows[..., num_head_columns:]
-            parts.append(self.quantized.read(self._local(self.quantized, in_quantized)))
-        return parts[0] if len(parts) == 1 else mx.concatenate(parts, axis=-3)
+        if self._only is not None:
+            return self._only.read(rows)
+        assert self.full is not None and self.quantized is not None
+        head = self.full.read(self._local(self.full, rows[..., :num_head_columns]))
+        if rows.shape[-1] <= num_head_columns:
+            return head
+        body = self.quantized.read(self._local(self.quantized, rows[..., num_head_columns:]))
+        return mx.concatenate([head, body], axis=-3)
 
     def poison(self, rows: np.ndarray) -> None:
         for region, chosen in ((self.full, rows < self._split), (self.quantized, rows >= self._split)):

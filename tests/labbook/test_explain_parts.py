@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from labbook.errors import UsageError
 from labbook.explain import explain, explain_ids
-from labbook.explain.arithmetic import MIN_RUN_TOKENS, equal_runs, reusable, shared_length
+from labbook.explain.arithmetic import MIN_RUN_TOKENS, equal_runs, reusable
 from labbook.explain.body import Body
 from labbook.explain.json_place import first_difference, path_at
 from labbook.explain.regions import regions
 from labbook.explain.words import WordRenderer
+from labbook.sequences import shared_length
 
 # Time is not what these tests are about, and a busy machine must not fail them.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60, derandomize=True)

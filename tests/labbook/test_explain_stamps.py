@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from labbook.explain.arithmetic import shared_length
 from labbook.explain.stamps import find_stamp, stamps_in
+from labbook.sequences import shared_length
 
 REST = "\n\nThe handbook says where dogs stay, and who signs the gap in the log."
 

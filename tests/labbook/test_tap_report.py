@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from labbook.cli import main as labbook
 from labbook.errors import LabbookError
+from labbook.sequences import shared_length
 from labbook.tap.exchange import Recording
-from labbook.tap.history import History, shared_length
+from labbook.tap.history import History
 from labbook.tap.line import as_line
 from labbook.tap.masking import masked, secrets_of, shown_target
 from labbook.tap.private_file import PrivateFile, read_entries, request_bodies
