@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -35,10 +37,15 @@ class Session:
         self._predicted_at[prediction] = record["recorded_at"]
         return prediction
 
+    @contextmanager
+    def measuring(self, prediction: Prediction) -> Iterator[None]:
+        """`with session.measuring(guess):` around the measurement. Raises PredictionError if it is not written down."""
+        self._require_predicted(prediction)
+        yield
+
     def judge(self, prediction: Prediction, measured: list[float], baseline: list[float]) -> Outcome:
         """Compare a prediction with what was measured, and append the outcome. Raises PredictionError."""
-        if prediction not in self._predicted_at:
-            raise PredictionError(f"{prediction.topic!r} was not written down first: use session.predict(...)")
+        self._require_predicted(prediction)
         outcome = prediction.judge(measured, baseline)
         self.note("outcome", {**outcome.as_dict(), "predicted_at": self._predicted_at[prediction]})
         return outcome
@@ -47,6 +54,10 @@ class Session:
         """Append a record of the course itself: a prediction, its outcome, an answer in a quiz."""
         head = {"version": RECORD_VERSION, "lab": LAB, "experiment": experiment, "notebook": self.notebook}
         return self.add({**head, **fields, "recorded_at": now_iso()})
+
+    def _require_predicted(self, prediction: Prediction) -> None:
+        if prediction not in self._predicted_at:
+            raise PredictionError(f"{prediction.topic!r} was not written down first: use session.predict(...)")
 
     def summary(self) -> str:
         """One line for each record of this run: what it is, and what it is about."""
