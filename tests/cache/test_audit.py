@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine
 from minivllm.cache.audit import AuditError, PageView, check_books, view_pages
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.room import Room
 from minivllm.protocols import PageUse
 from minivllm.request import Request, Status
-from tests.control.driver import T, ToyEngine
 
 
 class Books:

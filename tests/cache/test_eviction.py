@@ -9,10 +9,10 @@ import random
 
 import pytest
 
+from labs.kit.toy_engine import ToyEngine
 from minivllm.cache.eviction import BATCHES_PER_FOOTHOLD, POLICIES, ScanResistant, TailFirstLRU
 from minivllm.config import CHOICES
 from minivllm.protocols import PageUse
-from tests.control.driver import ToyEngine
 
 UNTRIED = PageUse(depth=0, num_restores=0)
 TRIED = PageUse(depth=0, num_restores=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from labs.kit.toy_engine import ConstantHashIndex, T, ToyEngine, next_token, oracle
 from minivllm.protocols import Moment
 from minivllm.request import CacheBusyError
-from tests.control.driver import ConstantHashIndex, T, ToyEngine, next_token, oracle
 
 
 @pytest.mark.parametrize("publication", ["incremental", "on_finish", "on_schedule"])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labs.kit.toy_engine import ConstantHashIndex, T
 from minivllm.cache.prefix_index import ChainedPrefixIndex
-from tests.control.driver import ConstantHashIndex, T
 
 
 def store(index: ChainedPrefixIndex, token_ids: Sequence[int], first_page_id: int, salt: str | None = None) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine, letter, oracle
 from minivllm.cache.publication import POLICIES, Incremental, OnFinish
 from minivllm.config import CHOICES
 from minivllm.protocols import Moment
 from minivllm.request import Request
-from tests.control.driver import T, ToyEngine, letter, oracle
 
 PAGE = 16
 EXTENSION = [9] * 4

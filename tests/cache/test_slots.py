@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine
 from minivllm.cache.audit import AuditError, check_slots
 from minivllm.request import RequestError
-from tests.control.driver import T, ToyEngine
 
 
 def toy(**settings: int | str | float) -> ToyEngine:

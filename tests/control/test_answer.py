@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labs.kit.toy_engine import LetterDecoder
 from minivllm.answer import Answer, add_prompt_logprobs
 from minivllm.config import SamplingParams
 from minivllm.request import Request
-from tests.control.driver import LetterDecoder
 
 VOCABULARY = 30
 EOS = 29

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine, oracle
 from minivllm.cache.eviction import TailFirstLRU
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
@@ -14,7 +15,6 @@ from minivllm.config import ConfigError
 from minivllm.flights import PageFlights
 from minivllm.protocols import COMPONENTS, PageUse, check_components, protocol_members
 from minivllm.stats import Counters
-from tests.control.driver import T, ToyEngine, oracle
 
 MEMBERS: dict[str, list[str]] = {
     "page_pool": ["allocate", "free_page_ids", "num_free", "num_pages", "reclaim", "references", "release", "retain"],

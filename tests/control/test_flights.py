@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine, oracle
 from minivllm.config import CHOICES
 from minivllm.flights import PageFlights, ReleaseAfterPrefill, ReleaseOnFinish
 from minivllm.request import Request, UnknownRequestError
 from minivllm.stats import Counters
-from tests.control.driver import T, ToyEngine, oracle
 
 EXACT = ["release_on_finish", "release_after_prefill"]
 FLIGHTS = [*EXACT, "page"]

@@ -1,7 +1,7 @@
 """Every interleaving of three requests over a small pool: steps, failures, aborts, with the real scheduler and books.
 
 Breadth first over states; a state is replayed from the actions that lead to it. Every state passes the audit, every
-read finds its own prefix (tests/control/driver.py), nobody waits while nobody runs, and every survivor gets the
+read finds its own prefix (labs/kit/toy_engine.py), nobody waits while nobody runs, and every survivor gets the
 oracle's answer.
 """
 
@@ -11,9 +11,9 @@ from collections import deque
 
 import pytest
 
+from labs.kit.toy_engine import T, ToyEngine, oracle
 from minivllm.config import CHOICES
 from minivllm.request import Request
-from tests.control.driver import T, ToyEngine, oracle
 
 Action = tuple[str, int]
 MAX_TOKENS = 2

@@ -9,7 +9,7 @@ CONTROL_PLANE = (
     "minivllm, minivllm.config, minivllm.protocols, minivllm.request, minivllm.scheduler, minivllm.stats, "
     "minivllm.stop_text, minivllm.cache.audit, minivllm.cache.eviction, minivllm.cache.identity, "
     "minivllm.cache.manager, minivllm.cache.page_pool, minivllm.cache.prefix_index, minivllm.cache.publication, "
-    "tests.control.driver"
+    "labs.kit.toy_engine"
 )
 
 

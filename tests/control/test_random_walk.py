@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
+from labs.kit.toy_engine import ConstantHashIndex, ToyEngine, oracle
 from minivllm.config import CHOICES
 from minivllm.request import Request
-from tests.control.driver import ConstantHashIndex, ToyEngine, oracle
 
 PREFIXES: tuple[list[int], ...] = (
     [],

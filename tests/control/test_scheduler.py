@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labs.kit.toy_engine import T, ToyEngine, oracle
 from minivllm.request import ContextLengthExceededError, Request, Status
 from minivllm.scheduler import AGE_LIMIT_STEPS
-from tests.control.driver import T, ToyEngine, oracle
 
 
 def shape(engine: ToyEngine) -> list[tuple[str, int, int]]:

@@ -1,4 +1,6 @@
-"""A toy engine without arrays: the real scheduler and books, and a "model" whose KV can be read by a person.
+"""An engine without arrays: the real scheduler and books, and a "model" whose KV can be read by a person.
+
+It is what labs and tests of the control plane run on; pages of two tokens and pools of four can be drawn.
 
 The KV of a position is `(salt, all tokens up to it)`. Whoever reads a page therefore finds out whether it holds exactly
 the prefix it should: a stale page, a page of another parent or a slot that was never written is caught where it is
@@ -20,7 +22,7 @@ from minivllm.cache.publication import POLICIES
 from minivllm.cache.slots import Slots
 from minivllm.config import SamplingParams
 from minivllm.flights import POLICIES as FLIGHTS
-from minivllm.protocols import Moment
+from minivllm.protocols import Flights, Moment
 from minivllm.request import Request, RequestLimits, Status
 from minivllm.scheduler import Scheduler, Work
 from minivllm.stats import Counters
@@ -115,6 +117,7 @@ class ToyEngine:
             "publication": POLICIES[publication](),
             **(components or {}),
         }
+        self.flights: Flights = parts.pop("flights", None) or FLIGHTS[single_flight](self.counters, page_size)
         parts.setdefault("eviction", EVICTION[eviction](parts["prefix_index"].parent_of))
         self.manager = CacheManager(
             **parts,
@@ -127,7 +130,6 @@ class ToyEngine:
             clock=self.clock,
         )
         self.slots = Slots(self.manager, num_slots)
-        self.flights = FLIGHTS[single_flight](self.counters, page_size)
         self.scheduler = Scheduler(
             self.manager,
             self.flights,

@@ -1,0 +1,44 @@
+"""An outcome as text: what was expected, what came, what usually causes it. The same in a terminal and a notebook."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from labs.kit.exercises.outcome import Outcome
+
+_WIDTH = 100
+_MARK = {"passed": "[passed]", "wrong": "[wrong]", "crashed": "[crashed]", "not attempted": "[not attempted]"}
+
+
+def as_text(outcome: Outcome) -> str:
+    """One part of a lab."""
+    lines = [f"{_MARK[outcome.kind]} {outcome.part}" + (f": {outcome.message}" if outcome.message else "")]
+    if outcome.check:
+        lines.append(_field("check", outcome.check))
+    if outcome.detail:
+        lines.append(textwrap.indent(outcome.detail.rstrip(), "    "))
+    if outcome.expected is not None:
+        lines.append(_field("expected", outcome.expected))
+    if outcome.actual is not None:
+        lines.append(_field("what came", outcome.actual))
+    if outcome.usual_cause:
+        lines.append(_field("usual cause", outcome.usual_cause))
+    if outcome.why_it_matters:
+        lines.append(_field("why it matters", outcome.why_it_matters))
+    return "\n".join(lines)
+
+
+def all_as_text(outcomes: Sequence[Outcome]) -> str:
+    """Every part, then how many passed."""
+    num_passed = sum(outcome.passed for outcome in outcomes)
+    return "\n\n".join([*map(as_text, outcomes), f"{num_passed} of {len(outcomes)} passed."])
+
+
+def _field(name: str, value: str) -> str:
+    head = f"    {name}: "
+    paragraphs = value.splitlines() or [""]
+    return "\n".join(
+        textwrap.fill(line, _WIDTH, initial_indent=head if first else "      ", subsequent_indent="      ")
+        for first, line in zip([True] + [False] * len(paragraphs), paragraphs, strict=False)
+    )

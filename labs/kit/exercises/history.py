@@ -1,0 +1,78 @@
+"""What a learner did in the labs, kept in the labbook like every other result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labbook.book import Labbook
+from labbook.record import RECORD_VERSION, Record, now_iso
+from labs.kit.exercises.lab import Lab
+from labs.kit.exercises.outcome import Outcome
+
+STARTED, CHECKED, HINTED, SOLVED = "lab-start", "lab-check", "lab-hint", "lab-solution"
+
+
+def note(labbook: Path, experiment: str, lab: Lab, **fields: Any) -> Record:
+    """Append one record about a lab."""
+    head = {"version": RECORD_VERSION, "lab": "course", "experiment": experiment, "exercise": lab.key}
+    return Labbook(labbook).append({**head, **fields, "recorded_at": now_iso()})
+
+
+def note_outcomes(labbook: Path, lab: Lab, outcomes: Sequence[Outcome]) -> None:
+    """One record for each part that was attempted: an untouched stub is no result."""
+    for outcome in outcomes:
+        if outcome.kind != "not attempted":
+            note(labbook, CHECKED, lab, **outcome.as_dict())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a learner is with one lab."""
+
+    lab: Lab
+    num_passed: int
+    num_tries: int
+    num_hints: int
+    saw_solution: bool
+    passed_at: str | None
+    """When its last missing part passed, ISO 8601."""
+
+    @property
+    def is_passed(self) -> bool:
+        return self.num_passed == len(self.lab.parts)
+
+
+def hints_given(labbook: Path, lab: Lab) -> int:
+    return sum(record["experiment"] == HINTED for record in _records_of(labbook, lab))
+
+
+def standings(labbook: Path, labs: Iterable[Lab]) -> list[Standing]:
+    """One for each lab, from the records alone. Records that are not about the labs are passed over."""
+    return [_standing(lab, _records_of(labbook, lab)) for lab in labs]
+
+
+def _standing(lab: Lab, records: Sequence[Record]) -> Standing:
+    passed_at: dict[str, str] = {}
+    for record in records:
+        if record["experiment"] == CHECKED and record.get("outcome") == "passed":
+            passed_at.setdefault(str(record.get("part")), str(record.get("recorded_at")))
+    titles = {part.title for part in lab.parts}
+    done = {part: when for part, when in passed_at.items() if part in titles}
+    return Standing(
+        lab=lab,
+        num_passed=len(done),
+        num_tries=sum(record["experiment"] == CHECKED for record in records),
+        num_hints=sum(record["experiment"] == HINTED for record in records),
+        saw_solution=any(record["experiment"] == SOLVED for record in records),
+        passed_at=max(done.values()) if len(done) == len(titles) else None,
+    )
+
+
+def _records_of(labbook: Path, lab: Lab) -> list[Record]:
+    if not labbook.exists():
+        return []
+    records = Labbook(labbook).records()
+    return [record for record in records if record.get("lab") == "course" and record.get("exercise") == lab.key]

@@ -1,0 +1,75 @@
+"""Which check kills which mistake: every named wrong answer against every check of its part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from labs.kit.exercises.judge import judge_check
+from labs.kit.exercises.lab import Lab
+from labs.kit.exercises.loading import load_files
+from labs.kit.exercises.part import Answer
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One file of `wrong/`. Its docstring says the mistake, KILLED_BY names the check that is meant to notice it."""
+
+    lab: Lab
+    path: Path
+    about: str
+    killed_by: str
+    part: str
+    kinds: dict[str, str]
+    """What each check of the part said: "passed", "wrong", "crashed" or "not attempted"."""
+    message: str
+    """What the learner is told by the first check that fails."""
+    passes_examples: bool
+    """Whether it gets through the examples of the README, which are the first check of every part."""
+
+    @property
+    def first_failure(self) -> str | None:
+        return next((name for name, kind in self.kinds.items() if kind != "passed"), None)
+
+
+def mistakes_of(lab: Lab, labbook: Path) -> Iterator[Mistake]:
+    """Every wrong answer of a lab, judged by all checks of the part that it belongs to."""
+    for path in lab.wrong_answers:
+        yield _judged(lab, path, labbook)
+
+
+def _judged(lab: Lab, path: Path, labbook: Path) -> Mistake:
+    module = load_files([lab.solution, path], f"lab_{lab.number}_{path.stem}")
+    killed_by = str(module.KILLED_BY)
+    part = next(part for part in lab.parts if killed_by in [check.name for check in part.checks])
+    answer = Answer(vars(module), labbook)
+    kinds, message = {}, ""
+    for check in part.checks:
+        failed = judge_check(part, check, answer)
+        kinds[check.name] = failed.kind if failed else "passed"
+        message = message or (failed.message if failed else "")
+    about = (module.__doc__ or "").strip().splitlines()[0]
+    return Mistake(lab, path, about, killed_by, part.title, kinds, message, kinds[part.checks[0].name] == "passed")
+
+
+def as_markdown(mistakes: list[Mistake]) -> str:
+    """A table for each part: mistakes down, checks across."""
+    lines: list[str] = []
+    for key in dict.fromkeys((mistake.lab.key, mistake.part) for mistake in mistakes):
+        own = [mistake for mistake in mistakes if (mistake.lab.key, mistake.part) == key]
+        checks = list(own[0].kinds)
+        lines += [
+            f"### {key[0]}: `{key[1]}`",
+            "",
+            f"| mistake | {' | '.join(checks)} |",
+            "|---|" + "---|" * len(checks),
+        ]
+        lines += [f"| {one.about} | {' | '.join(_cell(one, check) for check in checks)} |" for one in own] + [""]
+    return "\n".join(lines)
+
+
+def _cell(mistake: Mistake, check: str) -> str:
+    if mistake.kinds[check] == "passed":
+        return ""
+    return "**killed**" if check == mistake.first_failure else "killed"

@@ -1,0 +1,31 @@
+"""What became of one part of a lab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["not attempted", "wrong", "crashed", "passed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`check` is the one that failed. `message` is a sentence; `detail` a drawing, or the learner's own traceback."""
+
+    part: str
+    kind: Kind
+    check: str | None = None
+    message: str = ""
+    expected: str | None = None
+    actual: str | None = None
+    detail: str = ""
+    usual_cause: str = ""
+    why_it_matters: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.kind == "passed"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a record and for `--json`: what happened, without the teaching text."""
+        return {"part": self.part, "outcome": self.kind, "check": self.check, "message": self.message}
