@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from labs.kit.exercises.judge import judge_check
 from labs.kit.exercises.lab import Lab
 from labs.kit.exercises.loading import load_files
-from labs.kit.exercises.part import Answer
+from labs.kit.exercises.part import Answer, Part
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def mistakes_of(lab: Lab, labbook: Path) -> Iterator[Mistake]:
 def _judged(lab: Lab, path: Path, labbook: Path) -> Mistake:
     module = load_files([lab.solution, path], f"lab_{lab.number}_{path.stem}")
     killed_by = str(module.KILLED_BY)
-    part = next(part for part in lab.parts if killed_by in [check.name for check in part.checks])
+    part = _part_of(lab, path, killed_by)
     answer = Answer(vars(module), labbook)
     kinds, message = {}, ""
     for check in part.checks:
@@ -51,6 +52,14 @@ def _judged(lab: Lab, path: Path, labbook: Path) -> Mistake:
         message = message or (failed.message if failed else "")
     about = (module.__doc__ or "").strip().splitlines()[0]
     return Mistake(lab, path, about, killed_by, part.title, kinds, message, kinds[part.checks[0].name] == "passed")
+
+
+def _part_of(lab: Lab, path: Path, check_name: str) -> Part:
+    """The part whose object the file replaces; a file that replaces a helper belongs to the part with its check."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    replaced = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    having = [part for part in lab.parts if check_name in [check.name for check in part.checks]]
+    return next((part for part in having if replaced & set(part.names)), having[0])
 
 
 def as_markdown(mistakes: list[Mistake]) -> str:
