@@ -183,7 +183,8 @@ def kv_heads_are_shared(answer: Answer, part: str) -> None:
 
 
 def large_scores(answer: Answer, part: str) -> None:
-    attend(answer, part, [5, 0, 3, 1, 2], 9, "scores far apart, many tokens", scale=200.0)
+    for num_tokens in (7, 8, 9):
+        attend(answer, part, [5, 0, 3, 1, 2], num_tokens, "scores far apart", heads=4, scale=200.0)
 
 
 def some_groups_have_nothing(answer: Answer, part: str) -> None:
