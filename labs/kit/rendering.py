@@ -12,28 +12,27 @@ from labbook.explain.server import ServerRenderer
 from labbook.explain.tokenizer import TokenizerRenderer
 from labbook.explain.words import WordRenderer
 from labs.kit.parameters import Parameters
-from labs.kit.serving import Server
 
 _PROBE = Body({"messages": [{"role": "user", "content": "Hello"}]})
 
 
-def renderer_of(server: Server, parameters: Parameters) -> tuple[Renderer, str]:
-    """A renderer for `labbook.explain`, and a sentence that says whose it is.
+def renderer_of(parameters: Parameters, served_model: str) -> tuple[Renderer, str]:
+    """A renderer for `labbook.explain`, and a sentence that says whose it is. `served_model` is the server's name.
 
-    A server of yours tokenizes itself where it can. Where it cannot, the tokenizer of `parameters.model` is read from
-    this machine, and without one words are compared.
+    A server of yours tokenizes itself where it can. Where it cannot, the tokenizer of the model that it serves is read
+    from this machine, else that of `parameters.model`; without either, words are compared.
     """
     if not parameters.starts_engine:
-        asked = ServerRenderer(parameters.base_url, model=server.model)
+        asked = ServerRenderer(parameters.base_url, model=served_model)
         try:
             asked.render(_PROBE)
             return asked, "tokens by the server's own /tokenize"
         except LabbookError:
             asked.close()
-    local = _local(parameters.model)
-    if local is None:
-        return WordRenderer(), f"words, not tokens: {parameters.model} has no tokenizer on this machine"
-    return TokenizerRenderer(local), f"tokens by the tokenizer of {Path(parameters.model).name}, read here"
+    for name in (served_model, parameters.model):
+        if tokenizer := _local(name):
+            return TokenizerRenderer(tokenizer), f"tokens by the tokenizer of {Path(name).name}, read here"
+    return WordRenderer(), f"words, not tokens: {served_model} has no tokenizer on this machine"
 
 
 def _local(model: str) -> Any:

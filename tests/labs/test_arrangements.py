@@ -12,7 +12,6 @@ from labs.kit.arrangements import ARRANGEMENTS, Arrangement, arrangement, missin
 from labs.kit.ferry_desk import CHAPTERS, fresh_desks, two_asks
 from labs.kit.parameters import Parameters
 from labs.kit.rendering import renderer_of
-from labs.kit.serving import Server
 
 ASKS = two_asks("357935", 3)
 
@@ -20,7 +19,7 @@ ASKS = two_asks("357935", 3)
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> TokenizerRenderer:
     parameters = Parameters("tiny", True, "", tmp_path_factory.mktemp("book") / "labbook.md")
-    renderer, said = renderer_of(Server("", "tiny"), parameters)
+    renderer, said = renderer_of(parameters, "tiny")
     assert said == "tokens by the tokenizer of tiny, read here"
     assert isinstance(renderer, TokenizerRenderer)
     return renderer
@@ -90,6 +89,6 @@ def test_names_and_sizes_that_make_no_sense_are_refused() -> None:
 
 
 def test_a_name_that_is_no_model_here_is_looked_for_nowhere(tmp_path) -> None:
-    renderer, said = renderer_of(Server("", None), Parameters("somebody/model", True, "", tmp_path / "labbook.md"))
-    assert said.startswith("words, not tokens: model has no tokenizer")
+    renderer, said = renderer_of(Parameters("a/model", True, "", tmp_path / "labbook.md"), "somebody/model")
+    assert said == "words, not tokens: somebody/model has no tokenizer on this machine"
     assert explain(*bodies(arrangement("clock"), "before"), renderer).cause == "clock"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from labbook.figures import COLOURS, HATCHES, DrawnFigure, draw, finished
 
@@ -10,7 +10,7 @@ Counts = tuple[int, int]
 """(cached tokens, prompt tokens)."""
 
 
-def before_after(counts: Mapping[str, tuple[Counts, Counts]], *, caption: str = "") -> DrawnFigure:
+def before_after(counts: Mapping[str, Sequence[Counts]], *, caption: str = "") -> DrawnFigure:
     """Horizontal bars, from the top in the order given: before above after, cached before computed."""
     for name, sides in counts.items():
         for cached, prompt in sides:
@@ -41,7 +41,7 @@ def before_after(counts: Mapping[str, tuple[Counts, Counts]], *, caption: str = 
     axes.invert_yaxis()
     axes.grid(visible=False)
     axes.margins(x=0.14)
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     told = "; ".join(
         f"{name} {before[0]} of {before[1]}, then {after[0]} of {after[1]}" for name, (before, after) in counts.items()
     )
