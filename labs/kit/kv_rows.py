@@ -33,10 +33,14 @@ def row_differences(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> n
     return np.asarray(np.linalg.norm(first - second, axis=-1) / np.where(size > 0, size, 1))
 
 
-def first_layer_that_differs(differences: np.ndarray) -> int | None:
-    """Of one token's [layers]: the first with a difference beyond rounding; None when there is none."""
-    layers = np.flatnonzero(differences > SAME_BELOW)
-    return int(layers[0]) if len(layers) else None
+def where_it_differs(differences: np.ndarray) -> str:
+    """One token's differences [layers] in words: "nowhere", "from layer 1 on", or the layers when there are gaps."""
+    layers = [int(layer) for layer in np.flatnonzero(differences > SAME_BELOW)]
+    if not layers:
+        return "nowhere"
+    if layers == list(range(layers[0], len(differences))):
+        return f"from layer {layers[0]} on"
+    return f"in layers {', '.join(map(str, layers))}"
 
 
 def _of_page(keys: np.ndarray, values: np.ndarray) -> np.ndarray:

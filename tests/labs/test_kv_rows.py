@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("minivllm.models.tiny", exc_type=ImportError)
 
-from labs.kit.kv_rows import first_layer_that_differs, row_differences, stored_rows
+from labs.kit.kv_rows import row_differences, stored_rows, where_it_differs
 from labs.kit.logit_pair import LogitPair, last_rows
 from minivllm import LLM, EngineConfig, SamplingParams
 
@@ -29,7 +29,13 @@ def test_only_layer_0_knows_nothing_of_the_tokens_before(llm: LLM) -> None:
     llm.generate([IDS, changed(20)], ONE)
     differences = row_differences(stored_rows(llm, IDS), stored_rows(llm, changed(20)))
     assert differences.shape == (2, 32)
-    assert [first_layer_that_differs(differences[:, token]) for token in (0, 19, 20, 21, 31)] == [None, None, 0, 1, 1]
+    assert [where_it_differs(differences[:, token]) for token in (0, 19, 20, 21, 31)] == [
+        "nowhere", "nowhere", "from layer 0 on", "from layer 1 on", "from layer 1 on",
+    ]  # fmt: skip
+
+
+def test_layers_with_gaps_are_named_one_by_one() -> None:
+    assert where_it_differs(np.array([0, 0.5, 0, 0.5])) == "in layers 1, 3"
 
 
 def test_a_prompt_that_never_ran_has_no_rows(llm: LLM) -> None:
