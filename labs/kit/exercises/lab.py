@@ -57,6 +57,12 @@ class Lab:
         """Each replaces one thing in the solution; see `load_wrong`."""
         return sorted((self.folder / "wrong").glob("*.py"))
 
+    @property
+    def example_labbook(self) -> Path | None:
+        """Records that the solution and the wrong answers refer to, where a lab is about records."""
+        path = self.folder / "example" / "labbook.md"
+        return path if path.is_file() else None
+
     @functools.cached_property
     def parts(self) -> tuple[Part, ...]:
         return tuple(load_files([self.folder / "check.py"], f"lab_{self.number}_check").PARTS)

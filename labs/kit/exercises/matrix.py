@@ -44,7 +44,7 @@ def _judged(lab: Lab, path: Path, labbook: Path) -> Mistake:
     module = load_files([lab.solution, path], f"lab_{lab.number}_{path.stem}")
     killed_by = str(module.KILLED_BY)
     part = _part_of(lab, path, killed_by)
-    answer = Answer(vars(module), labbook)
+    answer = Answer(vars(module), lab.example_labbook or labbook)
     kinds, message = {}, ""
     for check in part.checks:
         failed = judge_check(part, check, answer)

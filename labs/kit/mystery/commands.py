@@ -1,0 +1,69 @@
+"""`labs mystery up | status | down`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from labs.kit.exercises import workbook
+from labs.kit.mystery import troupe
+from labs.kit.mystery.troupe import MysteryError, Troupe
+
+LAB_FOLDER = "11_mystery_servers"
+FAILED = 1
+
+
+def add_commands(commands: Any) -> None:
+    parser = commands.add_parser("mystery", help="start and stop the six servers of lab 11")
+    parser.add_argument("what", choices=("up", "status", "down"))
+    parser.add_argument("--seed", type=int, default=None, help="another order of the servers (default: your own)")
+    parser.add_argument("--folder", type=Path, default=None, help="where your copies are (default: mylabs, or MYLABS)")
+    parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    top = options.folder.expanduser().absolute() if options.folder else workbook.default_folder()
+    folder = top / LAB_FOLDER
+    try:
+        return {"up": _up, "status": _status, "down": _down}[options.what](folder, options)
+    except MysteryError as error:
+        print(f"labs mystery: {error}", file=sys.stderr)
+        return FAILED
+
+
+def _up(folder: Path, options: argparse.Namespace) -> int:
+    if not options.json:
+        print("starting six servers on this machine, for this machine only ...", file=sys.stderr)
+    _tell(troupe.start(folder, options.seed), True, options)
+    return 0
+
+
+def _status(folder: Path, options: argparse.Namespace) -> int:
+    known, is_running = troupe.read(folder), troupe.is_running(folder)
+    if known is None:
+        print(json.dumps({"running": False}) if options.json else "no servers have been started: `labs mystery up`")
+        return 0
+    _tell(known, is_running, options)
+    return 0
+
+
+def _down(folder: Path, options: argparse.Namespace) -> int:
+    was_running = troupe.stop(folder)
+    if options.json:
+        print(json.dumps({"running": False, "stopped": was_running}))
+    else:
+        print("stopped" if was_running else "no servers were running")
+    return 0
+
+
+def _tell(known: Troupe, is_running: bool, options: argparse.Namespace) -> None:
+    """Addresses only: who is who is the exercise."""
+    if options.json:
+        print(json.dumps({"running": is_running, "base_urls": known.base_urls}))
+        return
+    print("\n".join(f"{letter}  {url}" for letter, url in known.base_urls.items()))
+    print("running; `labs mystery down` stops them" if is_running else "not running; `labs mystery up` starts them")
