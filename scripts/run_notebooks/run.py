@@ -37,7 +37,8 @@ class Run:
     seconds: float
     cell_seconds: Mapping[str, float]
     first_error: FirstError | None = None
-    added: Sequence[str] = field(default=())
+    added: Sequence[str] = ()
+    ended_at: str = field(default_factory=now_iso)
 
     @property
     def has_passed(self) -> bool:
@@ -63,7 +64,7 @@ class Run:
             "records_added": len(self.added),
             "records_added_by_experiment": dict(Counter(self.added)),
             "environment": environment_stamp(),
-            "recorded_at": now_iso(),
+            "recorded_at": self.ended_at,
         }
 
 
