@@ -51,14 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _checked(options: argparse.Namespace) -> tuple[list[Path], Parameters]:
     """What to run, and on what. Raises LabbookError before anything has run."""
     notebooks = choose(options.folder, options.notebooks)
-    parameters = settings([*options.parameter, *(["FAST=false"] if options.full else [])])
-    if options.store:
+    own_labbook = options.copies / "labbook.md" if options.store else None
+    assignments = [*options.parameter, *(["FAST=false"] if options.full else [])]
+    parameters = settings([*assignments, *([f"LABBOOK={own_labbook}"] if own_labbook else [])])
+    if own_labbook:
         require_storable(parameters)
-    Labbook(parameters.labbook).check_writable_place()
+    else:
+        Labbook(parameters.labbook).check_writable_place()
     try:
         options.copies.mkdir(parents=True, exist_ok=True)
+        if own_labbook:
+            own_labbook.unlink(missing_ok=True)  # what is stored depends on no older record
     except OSError as error:
-        raise UsageError(f"the folder {options.copies} cannot be made: {error.strerror}; name another") from None
+        raise UsageError(f"the folder {options.copies} cannot be written: {error.strerror}; name another") from None
     return notebooks, parameters
 
 
@@ -141,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--timeout", type=_seconds, metavar="SECONDS", help="end a notebook that takes longer (600 fast, 1800 full)")
     add("--copies", type=Path, default=checkout() / "build" / "notebooks", metavar="FOLDER", help="executed copies")
     add("--folder", type=Path, default=checkout() / "notebooks", help="where the notebooks are")
-    add("--store", action="store_true", help="write the outputs of notebooks that passed back into their files")
+    add("--store", action="store_true", help="write the outputs of what passed back into the notebooks")
     add("--json", action="store_true", help="print one JSON object instead of the table")
     return parser
 
