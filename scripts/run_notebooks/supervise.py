@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -12,7 +13,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -75,7 +75,7 @@ def run_notebook(notebook: Path, copy: Path, parameters: Parameters, timeout_s: 
     return Run(notebook.stem, status, seconds, heard.cell_seconds, error, added)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _worker(parameters: Parameters, log: IO[str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A worker, and the word that marks everything it starts. Nothing of that is alive afterwards."""
     run_id = uuid.uuid4().hex
@@ -133,9 +133,10 @@ def _expiry(timeout_s: float, worker: subprocess.Popen[str], run_id: str) -> Cal
 
 def _events(worker: subprocess.Popen[str], job: dict[str, Any]) -> Iterator[dict[str, Any]]:
     assert worker.stdin is not None and worker.stdout is not None
-    worker.stdin.write(json.dumps(job) + "\n")
-    worker.stdin.flush()
-    yield from map(json.loads, worker.stdout)
+    with contextlib.suppress(BrokenPipeError):  # it ended at once; its log says why
+        worker.stdin.write(json.dumps(job) + "\n")
+        worker.stdin.flush()
+    yield from (json.loads(line) for line in worker.stdout if line.endswith("\n"))  # a torn line: it was killed
 
 
 def _ending(heard: Heard, too_late: str, log: str) -> tuple[Status, FirstError | None]:
