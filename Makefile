@@ -19,10 +19,18 @@ CONTROL_PLANE = $(wildcard tests/packaging tests/labbook tests/cache tests/contr
 install = @python="$$(sh scripts/setup-python.sh '$(PYTHON)')" && \
 	"$$python" scripts/setup-environment.py $(if $(PYTHON),--same-version) $(1)
 
-.PHONY: help setup measure bench check lint test lab constraints clean
+# Notebooks under test take their parameters from these alone. Comparing outputs is about the default model, fast.
+notebook_test = LAB_FAST=1 LAB_MODEL= LAB_BASE_URL= LAB_LABBOOK='$(CURDIR)/build/test-labbook.md' \
+	PATH="$(CURDIR)/$(BIN):$$PATH"
+
+# make hands its variables on in the environment, so no quote in a URL can do harm.
+run_notebooks = @LAB_MODEL="$${MODEL:-$$LAB_MODEL}" LAB_BASE_URL="$${BASE_URL:-$$LAB_BASE_URL}" \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python scripts/run-notebooks.py $$NOTEBOOKS
+
+.PHONY: help setup measure bench check lint test notebooks notebooks-full lab constraints clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-14s %s\n", $$1, $$2 }'
 
 setup: ## make .venv with everything in it
 	$(call install,$(EVERYTHING))
@@ -43,9 +51,14 @@ check: lint ## lint, types and the tests of the control plane, in under two minu
 	$(BIN)/python -m pytest $(CONTROL_PLANE)
 
 test: lint ## everything that CI runs
-	@mkdir -p build
-	LAB_FAST=1 LAB_LABBOOK='$(CURDIR)/build/test-labbook.md' PATH="$(CURDIR)/$(BIN):$$PATH" \
-		$(BIN)/python -m pytest tests notebooks/00_first_measurement.ipynb --nbval --nbval-cell-timeout=100
+	@mkdir -p build && rm -f build/test-labbook.md
+	$(notebook_test) $(BIN)/python -m pytest tests notebooks --nbval --nbval-cell-timeout=100
+
+notebooks: setup ## run the notebooks in fast mode; NOTEBOOKS="00 05", MODEL=tiny and BASE_URL=http://... choose
+	$(run_notebooks)
+
+notebooks-full: setup ## the same with the full sizes, up to 45 minutes
+	$(run_notebooks) --full
 
 lab: setup ## open JupyterLab on the first notebook
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --notebook-dir=. \

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from labbook.book import Labbook
-from labs.kit.parameters import checkout
 from labs.kit.serving import running_server
-
-NOTEBOOK = checkout() / "notebooks" / "00_first_measurement.ipynb"
+from tests.notebooks.conftest import ExecuteNotebook
 
 
 @pytest.fixture(scope="module")
@@ -21,17 +15,10 @@ def labbook(tmp_path_factory: pytest.TempPathFactory) -> Labbook:
 
 
 @pytest.fixture(scope="module")
-def executed(labbook: Labbook) -> dict[str, str]:
+def executed(execute_notebook: ExecuteNotebook, labbook: Labbook) -> dict[str, str]:
     """What each cell printed, by the cell's id."""
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
-    with running_server("tiny", is_quiet=True) as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAB_FAST", "1")
-        patch.setenv("LAB_BASE_URL", server.base_url)
-        patch.setenv("LAB_LABBOOK", str(labbook.path))
-        patch.setenv("PYTHONPATH", str(checkout()))
-        NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return {cell.id: "".join(output.get("text", "") for output in cell.outputs) for cell in cells}
+    with running_server("tiny", is_quiet=True) as server:
+        return execute_notebook("00_first_measurement", LAB_BASE_URL=server.base_url, LAB_LABBOOK=str(labbook.path))
 
 
 def test_the_given_server_is_measured(executed: dict[str, str], labbook: Labbook) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 # Neither is installed beside `engine`: one is a part of it, the other stands in its place.
@@ -155,6 +157,33 @@ def test_hosted_ci_covers_linux_apple_silicon_conda_and_the_instrument_alone(roo
     assert set(jobs) == {"linux", "macos", "conda", "instrument"}
     assert jobs["macos"]["runs-on"] == "macos-14"
     assert jobs["linux"]["strategy"]["matrix"]["python"] == ["3.11", "3.14"]
+
+
+def test_the_devcontainer_sets_up_as_make_does_and_holds_no_secret(root: Path, project: dict[str, Any]) -> None:
+    container = json.loads((root / ".devcontainer" / "devcontainer.json").read_text(encoding="utf-8"))
+    python = re.fullmatch(r"mcr\.microsoft\.com/devcontainers/python:(3\.\d+)-bookworm", container["image"])
+    assert python is not None and SpecifierSet(project["requires-python"]).contains(python[1])
+    assert container["postCreateCommand"] == "make setup" and "setup" in targets(root)
+    assert container["forwardPorts"] == [8888]  # of JupyterLab, unless it is told another
+    assert set(container) == {
+        *("name", "image", "postCreateCommand", "forwardPorts"),
+        "portsAttributes",
+        "customizations",
+    }
+
+
+@pytest.mark.parametrize(("target", "further"), [("notebooks", ""), ("notebooks-full", " --full")])
+def test_notebooks_run_on_the_model_and_the_server_that_make_was_given(
+    root: Path, tmp_path: Path, target: str, further: str
+) -> None:
+    stand_in = tmp_path / "python"
+    stand_in.write_text('#!/bin/sh\nprintf "%s|%s|%s" "$LAB_MODEL" "$LAB_BASE_URL" "$*"\n')
+    stand_in.chmod(0o755)
+    environment = {"PATH": os.environ["PATH"]}  # not a MAKEFLAGS of the make that may be running this test
+    chosen = ["MODEL=tiny", "NOTEBOOKS=00 05", "BASE_URL=http://me:it's@host"]
+    command = ["make", "--silent", target, *chosen, f"BIN={tmp_path}", "--assume-old=setup"]
+    told = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stdout
+    assert told == f"tiny|http://me:it's@host|scripts/run-notebooks.py 00 05{further}"
 
 
 def test_the_ci_script_is_executable_bash_that_parses(root: Path) -> None:

@@ -1,0 +1,1 @@
+"""The parts of scripts/run-notebooks.py: which notebooks run, with which parameters, watched how, and told how."""
