@@ -1,4 +1,4 @@
-"""`labs`: the commands of the course. Each is a module with `add_parser`; its `run` returns the exit status."""
+"""`labs`: the commands of the course. Each comes from a module with `add_parser`; its `run` returns the exit status."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from labbook.errors import LabbookError
+from labbook.errors import LabbookError, UsageError
 from labbook.output import show_everything
 from labs.doctor import command as doctor
+from labs.kit.exercises import commands as exercises
+from labs.kit.mystery import commands as mystery
 
-FAILED = 1
-COMMANDS = (doctor,)
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+COMMANDS = (doctor, exercises, mystery)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(options.run(options))
     except LabbookError as error:
         print(f"labs: {error}", file=sys.stderr)
-        return FAILED
+        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -272,4 +272,4 @@ PARTS = (
         "This is vLLM's design in small: chained keys over whole pages. SGLang walks a tree of tokens instead.",
     ),
 )
-COMPONENTS = {"prefix_index": lambda answer, page_size: answer.MyPrefixIndex(page_size)}
+COMPONENTS = {"prefix_index": lambda answer, config: answer.MyPrefixIndex(config.page_size)}

@@ -187,4 +187,4 @@ PARTS = (
         "A page in two page tables is the whole trick of prefix sharing; this count is all that makes it safe.",
     ),
 )
-COMPONENTS = {"page_pool": lambda answer, num_pages: answer.MyPagePool(num_pages)}
+COMPONENTS = {"page_pool": lambda answer, config: answer.MyPagePool(config.num_pages)}

@@ -212,4 +212,4 @@ PARTS = (
         "vLLM keeps a queue like yours and releases the blocks of a request from the tail, for the same reason.",
     ),
 )
-COMPONENTS = {"eviction": lambda answer: answer.MyEviction()}
+COMPONENTS = {"eviction": lambda answer, config: answer.MyEviction()}

@@ -245,4 +245,4 @@ PARTS: tuple[Any, ...] = (
         "An engine that publishes at schedule time needs this; in vLLM a failed step ends the whole engine.",
     ),
 )
-COMPONENTS = {"publication": lambda answer: answer.Incremental()}
+COMPONENTS = {"publication": lambda answer, config: answer.Incremental()}

@@ -257,4 +257,4 @@ PARTS = (
         "An error nobody understands is the cheapest moment to find a bug. Silenced, it is a request that hangs.",
     ),
 )
-COMPONENTS = {"flights": lambda answer: answer.MyCoordinator(release_after_prefill=True)}
+COMPONENTS = {"flights": lambda answer, config: answer.MyCoordinator(release_after_prefill=True)}

@@ -1,4 +1,4 @@
-"""`labs list | start | check | hint | solution | progress`."""
+"""`labs list | start | check | hint | solution | measure | progress`."""
 
 from __future__ import annotations
 
@@ -16,49 +16,41 @@ from labs.kit.exercises.lab import NUM_HINTS, Lab, LabError, all_labs, find_lab
 from labs.kit.parameters import default_labbook
 from labs.kit.table import text_table
 
-NOT_ALL_PASSED, WRONG_USAGE = 1, 2
+NOT_ALL_PASSED = 1
 
 
-def add_commands(commands: Any) -> None:
-    """Add the commands of the labs to an argparse subparsers object; each sets `run`, which returns an exit status."""
-    _add(commands, "list", run_list, "the labs, and how far you are", json=True)
-    _add(commands, "start", run_start, "copy the exercise of a lab to mylabs; never overwrites", lab="one")
-    _add(commands, "check", run_check, "check what you wrote", lab="one or --all", json=True)
-    _add(commands, "hint", run_hint, f"the next of {NUM_HINTS} hints", lab="one")
-    _add(commands, "solution", run_solution, "show a solution; asks first", lab="one", yes=True)
-    _add(commands, "progress", run_progress, "what you tried and passed, from the labbook", json=True, figure=True)
+def add_parser(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Add the commands of the labs; `run` of each returns the exit status."""
+
+    def add(name: str, run: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+        described = f"{about[0].upper()}{about[1:]}."
+        parser: argparse.ArgumentParser = commands.add_parser(name, parents=[shared], help=about, description=described)
+        parser.add_argument("--folder", type=Path, help="where your copies are (default: mylabs, or MYLABS)")
+        parser.add_argument(
+            "--labbook", type=Path, help="where your progress is kept (default: labbook.md, or LABBOOK)"
+        )
+        parser.set_defaults(run=run)
+        return parser
+
+    add("list", run_list, "the labs, and how far you are")
+    _lab(add("start", run_start, "copy the exercise of a lab to mylabs; never overwrites"))
+    check = _lab(add("check", run_check, "check what you wrote"), nargs="?")
+    check.add_argument("--all", action="store_true", help="every lab that you have started")
+    _lab(add("hint", run_hint, f"the next of {NUM_HINTS} hints"))
+    solution = _lab(add("solution", run_solution, "show a solution; asks first"))
+    solution.add_argument("--yes", action="store_true", help="do not ask")
+    measure = _lab(add("measure", run_measure, "run a real model on what you wrote, beside the engine's own"))
+    measure.add_argument("--model", help="a model of the registry, or a folder (default: LAB_MODEL, or smollm2-135m)")
+    progress = add("progress", run_progress, "what you tried and passed, from the labbook")
+    progress.add_argument("--figure", type=Path, metavar="FILE.png", help="also draw it over time")
 
 
-def _add(
-    commands: Any,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    about: str,
-    *,
-    lab: str = "",
-    json: bool = False,
-    yes: bool = False,
-    figure: bool = False,
-) -> None:
-    parser = commands.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
-    if lab:
-        optional = {"nargs": "?"} if "--all" in lab else {}
-        parser.add_argument("lab", help='a number, a name or a folder: "3", "eviction", "03_eviction"', **optional)
-    if "--all" in lab:
-        parser.add_argument("--all", action="store_true", help="every lab that was started")
-    if json:
-        parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
-    if yes:
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-    if figure:
-        parser.add_argument("--figure", type=Path, metavar="FILE.png", help="also draw it over time")
-    parser.add_argument("--folder", type=Path, default=None, help="where your copies are (default: mylabs, or MYLABS)")
-    parser.add_argument("--labbook", type=Path, default=None, help="where your progress is kept (default: labbook.md)")
-    parser.set_defaults(run=run)
+def _lab(parser: argparse.ArgumentParser, nargs: str | None = None) -> argparse.ArgumentParser:
+    parser.add_argument("lab", nargs=nargs, help='a number, a name or a folder: "3", "eviction", "03_eviction"')
+    return parser
 
 
 def run_list(options: argparse.Namespace) -> int:
-    standings = history.standings(_labbook(options), all_labs())
     rows = [
         {
             "lab": standing.lab.key,
@@ -69,14 +61,10 @@ def run_list(options: argparse.Namespace) -> int:
             "lines": standing.lab.lines,
             "status": _status(standing, options),
         }
-        for standing in standings
+        for standing in history.standings(_labbook(options), all_labs())
     ]
-    if options.json:
-        print(json.dumps({"labs": rows}))
-        return 0
-    headings = ["lab", "what you write", "difficulty (1-5)", "importance (1-5)", "minutes", "lines", "status"]
-    print(text_table(headings, [list(row.values()) for row in rows]))
-    return 0
+    headings = ["lab", "what it is about", "difficulty (1-5)", "importance (1-5)", "minutes", "lines", "status"]
+    return _print(options, {"labs": rows}, text_table(headings, [list(row.values()) for row in rows]))
 
 
 def run_start(options: argparse.Namespace) -> int:
@@ -84,60 +72,61 @@ def run_start(options: argparse.Namespace) -> int:
     path, is_new = workbook.start(lab, _folder(options))
     if is_new:
         history.note(_labbook(options), history.STARTED, lab)
-    print(f"{'wrote' if is_new else 'kept, as you have it:'} {path}")
-    print(f"read   {lab.folder / 'README.md'}")
-    print(f"then   labs check {lab.number}")
-    return 0
+    readme = lab.folder / "README.md"
+    told = f"{'wrote' if is_new else 'kept, as you have it:'} {path}\nread   {readme}\nthen   labs check {lab.number}"
+    return _print(options, {"exercise": str(path), "is_new": is_new, "readme": str(readme)}, told)
 
 
 def run_check(options: argparse.Namespace) -> int:
-    labs = _chosen(options)
     results = {}
-    for lab in labs:
-        path = workbook.exercise_of(lab, _folder(options))
-        if not path.is_file():
-            raise LabError(f"{path} is not there: `labs start {lab.number}` makes it")
+    for lab in _chosen(options):
+        path = _written(lab, options)
         results[lab.key] = check_file(lab, [path], _labbook(options))
         history.note_outcomes(_labbook(options), lab, results[lab.key])
-    if options.json:
-        print(json.dumps({key: [outcome.as_dict() for outcome in outcomes] for key, outcomes in results.items()}))
-    else:
-        print("\n\n".join(f"lab {key}\n\n{all_as_text(outcomes)}" for key, outcomes in results.items()))
+    told = "\n\n".join(f"lab {key}\n\n{all_as_text(outcomes)}" for key, outcomes in results.items())
+    fields = {key: [outcome.as_dict() for outcome in outcomes] for key, outcomes in results.items()}
+    _print(options, fields, told)
     return 0 if all(one.passed for outcomes in results.values() for one in outcomes) else NOT_ALL_PASSED
 
 
 def run_hint(options: argparse.Namespace) -> int:
     lab = find_lab(options.lab)
     number = min(history.hints_given(_labbook(options), lab), NUM_HINTS - 1)
-    print(f"Hint {number + 1} of {NUM_HINTS} for lab {lab.key}:\n\n{lab.hints[number]}")
     history.note(_labbook(options), history.HINTED, lab, hint=number + 1)
-    return 0
+    told = f"Hint {number + 1} of {NUM_HINTS} for lab {lab.key}:\n\n{lab.hints[number]}"
+    return _print(options, {"lab": lab.key, "number": number + 1, "hint": lab.hints[number]}, told)
 
 
 def run_solution(options: argparse.Namespace) -> int:
     lab = find_lab(options.lab)
     if not options.yes and not _agreed(f"Show the solution of lab {lab.key}? It will be noted in your labbook. [y/N] "):
-        print("Not shown.")
-        return 0
+        return _print(options, {"lab": lab.key, "solution": None}, "Not shown.")
     history.note(_labbook(options), history.SOLVED, lab)
-    print(lab.solution.read_text(encoding="utf-8"))
-    return 0
+    text = lab.solution.read_text(encoding="utf-8")
+    return _print(options, {"lab": lab.key, "solution": text}, text)
+
+
+def run_measure(options: argparse.Namespace) -> int:
+    from labs.kit.exercises import measure
+
+    lab = find_lab(options.lab)
+    record = measure.measured(lab, _written(lab, options), _labbook(options), options.model)
+    return _print(options, record, measure.as_text(record))
 
 
 def run_progress(options: argparse.Namespace) -> int:
     from labs.kit.exercises import progress
 
     standings = history.standings(_labbook(options), all_labs())
-    if options.json:
-        print(json.dumps({"labs": [progress.as_dict(standing) for standing in standings]}))
-    else:
-        print(progress.as_text(standings))
+    _print(options, {"labs": [progress.as_dict(one) for one in standings]}, progress.as_text(standings))
     if options.figure is not None:
         figure = progress.over_time(_labbook(options), options.figure)
-        print(
-            figure.sentence if not options.json else f"wrote {options.figure}",
-            file=sys.stderr if options.json else sys.stdout,
-        )
+        print(f"{options.figure}: {figure.sentence}", file=sys.stderr)
+    return 0
+
+
+def _print(options: argparse.Namespace, fields: dict[str, Any], text: str) -> int:
+    print(json.dumps(fields) if options.json else text)
     return 0
 
 
@@ -152,6 +141,13 @@ def _chosen(options: argparse.Namespace) -> list[Lab]:
     return started
 
 
+def _written(lab: Lab, options: argparse.Namespace) -> Path:
+    path = workbook.exercise_of(lab, _folder(options))
+    if not path.is_file():
+        raise LabError(f"{path} is not there: `labs start {lab.number}` makes it")
+    return path
+
+
 def _status(standing: history.Standing, options: argparse.Namespace) -> str:
     if standing.is_passed:
         return "passed"
@@ -161,10 +157,8 @@ def _status(standing: history.Standing, options: argparse.Namespace) -> str:
 
 
 def _agreed(question: str) -> bool:
-    try:
-        return input(question).strip().lower() in ("y", "yes")
-    except EOFError:
-        return False
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _folder(options: argparse.Namespace) -> Path:

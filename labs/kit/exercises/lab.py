@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
+import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from labbook.errors import UsageError
 from labs.kit.exercises.loading import load_files
-from labs.kit.exercises.part import Part
+from labs.kit.exercises.part import Answer, Part
+
+MakeComponent = Callable[[Answer, Any], Any]
+"""An answer and an EngineConfig make a component."""
 
 LABS = Path(__file__).resolve().parents[2]
 NUM_HINTS = 3
@@ -22,7 +29,7 @@ _FACTS = re.compile(
 _TITLE = re.compile(r"^# Lab (\d\d): (.+)$", re.MULTILINE)
 
 
-class LabError(ValueError):
+class LabError(UsageError):
     """A lab or a part that does not exist, or a lab folder that is incomplete; the message says which are there."""
 
 
@@ -65,7 +72,16 @@ class Lab:
 
     @functools.cached_property
     def parts(self) -> tuple[Part, ...]:
-        return tuple(load_files([self.folder / "check.py"], f"lab_{self.number}_check").PARTS)
+        return tuple(self._checks.PARTS)
+
+    @property
+    def components(self) -> dict[str, MakeComponent]:
+        """What of the answer can take a place in the real engine, by the name of the place; empty for most labs."""
+        return getattr(self._checks, "COMPONENTS", {})
+
+    @functools.cached_property
+    def _checks(self) -> types.ModuleType:
+        return load_files([self.folder / "check.py"], f"lab_{self.number}_check")
 
     @functools.cached_property
     def hints(self) -> list[str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tqdm import tqdm
+
 from labs.kit.exercises.judge import judge_check
-from labs.kit.exercises.lab import Lab
+from labs.kit.exercises.lab import Lab, all_labs
 from labs.kit.exercises.loading import load_files
 from labs.kit.exercises.part import Answer, Part
+from labs.kit.parameters import checkout
 
 
 @dataclass(frozen=True)
@@ -82,3 +87,23 @@ def _cell(mistake: Mistake, check: str) -> str:
     if mistake.kinds[check] == "passed":
         return ""
     return "**killed**" if check == mistake.first_failure else "killed"
+
+
+def main() -> None:
+    """Print the matrix, or with --write put it into docs/lab-matrix.md in the place of the old one."""
+    parser = argparse.ArgumentParser(prog="python -m labs.kit.exercises.matrix", description=main.__doc__)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        labs = tqdm(all_labs(), unit="lab", disable=None)
+        mistakes = [one for lab in labs for one in mistakes_of(lab, lab.example_labbook or Path(folder) / "labbook.md")]
+    if not options.write:
+        print(as_markdown(mistakes))
+        return
+    path = checkout() / "docs" / "lab-matrix.md"
+    head = path.read_text(encoding="utf-8").split("### ")[0]
+    path.write_text(head + as_markdown(mistakes), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

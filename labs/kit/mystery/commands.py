@@ -10,29 +10,24 @@ from typing import Any
 
 from labs.kit.exercises import workbook
 from labs.kit.mystery import troupe
-from labs.kit.mystery.troupe import MysteryError, Troupe
+from labs.kit.mystery.troupe import Troupe
 
 LAB_FOLDER = "11_mystery_servers"
-FAILED = 1
 
 
-def add_commands(commands: Any) -> None:
-    parser = commands.add_parser("mystery", help="start and stop the six servers of lab 11")
+def add_parser(commands: Any, shared: argparse.ArgumentParser) -> None:
+    about = "start and stop the six servers of lab 11"
+    parser = commands.add_parser("mystery", parents=[shared], help=about, description=f"{about.capitalize()}.")
     parser.add_argument("what", choices=("up", "status", "down"))
     parser.add_argument("--seed", type=int, default=None, help="another order of the servers (default: your own)")
     parser.add_argument("--folder", type=Path, default=None, help="where your copies are (default: mylabs, or MYLABS)")
-    parser.add_argument("--json", action="store_true", help="one JSON object, for programs")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     top = options.folder.expanduser().absolute() if options.folder else workbook.default_folder()
     folder = top / LAB_FOLDER
-    try:
-        return {"up": _up, "status": _status, "down": _down}[options.what](folder, options)
-    except MysteryError as error:
-        print(f"labs mystery: {error}", file=sys.stderr)
-        return FAILED
+    return {"up": _up, "status": _status, "down": _down}[options.what](folder, options)
 
 
 def _up(folder: Path, options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from labbook.errors import LabbookError
 from labs.kit.mystery.cast import ENGINE, FLAGS, LETTERS, SUSPECTS, who_is_who
 from labs.kit.parameters import checkout
 
@@ -27,7 +28,7 @@ FIRST_PORT = 8101
 READY_TIMEOUT_S, STOP_TIMEOUT_S = 120.0, 20.0
 
 
-class MysteryError(RuntimeError):
+class MysteryError(LabbookError):
     """The servers cannot be started or stopped; the message says why and what to do."""
 
 
