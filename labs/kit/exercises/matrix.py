@@ -14,6 +14,7 @@ from tqdm import tqdm
 from labs.kit.exercises.judge import judge_check
 from labs.kit.exercises.lab import Lab, all_labs
 from labs.kit.exercises.loading import load_files
+from labs.kit.exercises.outcome import Kind
 from labs.kit.exercises.part import Answer, Part
 from labs.kit.parameters import checkout
 
@@ -27,7 +28,7 @@ class Mistake:
     about: str
     killed_by: str
     part: str
-    kinds: dict[str, str]
+    kinds: dict[str, Kind]
     """What each check of the part said: "passed", "wrong", "crashed" or "not attempted"."""
     message: str
     """What the learner is told by the first check that fails."""
@@ -50,7 +51,8 @@ def _judged(lab: Lab, path: Path, labbook: Path) -> Mistake:
     killed_by = str(module.KILLED_BY)
     part = _part_of(lab, path, killed_by)
     answer = Answer(vars(module), lab.example_labbook or labbook)
-    kinds, message = {}, ""
+    kinds: dict[str, Kind] = {}
+    message = ""
     for check in part.checks:
         failed = judge_check(part, check, answer)
         kinds[check.name] = failed.kind if failed else "passed"

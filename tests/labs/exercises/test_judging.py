@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from labs.kit.exercises.answering import check_file, find_part
 from labs.kit.exercises.feedback import all_as_text, as_text
 from labs.kit.exercises.judge import judge
 from labs.kit.exercises.lab import Lab, LabError, find_lab
-from labs.kit.exercises.outcome import Outcome
+from labs.kit.exercises.loading import load_files
 from labs.kit.exercises.part import Answer, Check, Part, Wrong
 from labs.kit.exercises.search import for_all
 
@@ -36,90 +35,86 @@ def is_twice(answer: Answer) -> None:
 PART = Part(("double",), (Check("twice", is_twice, "It adds something."),), "Doubling is useful.")
 
 
-def outcome_of(function: Callable[..., Any]) -> Outcome:
-    return judge(PART, Answer({"double": function}, NOWHERE))
+RIGHT = "return number * 2"
 
 
-def test_a_right_answer_passes_and_learns_why_it_matters() -> None:
-    outcome = outcome_of(double)
+@pytest.fixture
+def answer_of(tmp_path: Path) -> Callable[[str], Answer]:
+    """An answer whose `double` has this body, in a file of its own as a learner's is."""
+
+    def write(body: str) -> Answer:
+        path = tmp_path / "exercise.py"
+        lines = "\n".join(f"    {line}" for line in body.splitlines())
+        path.write_text(f"calls = []\n\n\ndef double(number):\n{lines}\n", encoding="utf-8")
+        return Answer(vars(load_files([path], "learner")), NOWHERE)
+
+    return write
+
+
+def test_a_right_answer_passes_and_learns_why_it_matters(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of(RIGHT))
     assert outcome.passed and "why it matters: Doubling is useful." in as_text(outcome)
 
 
-def test_a_wrong_answer_is_told_the_smallest_example() -> None:
-    outcome = outcome_of(lambda number: number * 2 if number < 7 else 0)
-    assert (outcome.kind, outcome.check, outcome.expected, outcome.actual, outcome.detail) == (
-        "wrong",
-        "twice",
-        "14",
-        "0",
-        "[ 7 ]",
-    )
+def test_a_wrong_answer_is_told_the_smallest_example(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of("return number * 2 if number < 7 else 0"))
+    assert (outcome.kind, outcome.check) == ("wrong", "twice")
+    assert (outcome.expected, outcome.actual, outcome.detail) == ("14", "0", "[ 7 ]")
     text = as_text(outcome)
     assert text.startswith("[wrong] double: not twice as much") and "usual cause: It adds something." in text
 
 
-def test_a_stub_is_not_attempted() -> None:
-    def stub(number: int) -> int:
-        raise NotImplementedError("double is not written yet")
-
-    assert as_text(outcome_of(stub)) == "[not attempted] double: double is not written yet"
+def test_a_stub_is_not_attempted(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of('raise NotImplementedError("double is not written yet")'))
+    assert as_text(outcome) == "[not attempted] double: double is not written yet"
 
 
 def test_a_name_that_is_missing_is_not_attempted() -> None:
     assert judge(PART, Answer({}, NOWHERE)).message == "double is not there"
 
 
-def test_a_crash_shows_the_learners_own_lines_and_nothing_of_the_course() -> None:
-    def crashing(number: int) -> int:
-        return [][number]  # type: ignore[no-any-return]
-
-    outcome = outcome_of(crashing)
+def test_a_crash_shows_the_learners_own_lines_and_nothing_of_the_course(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of("return [][number]"))
     assert outcome.kind == "crashed" and "IndexError" in outcome.message
-    assert "return [][number]" in outcome.detail and "judge.py" not in outcome.detail
-    assert "hypothesis" not in outcome.detail
+    assert "return [][number]" in outcome.detail and "exercise.py" in outcome.detail
+    assert "test_judging.py" not in outcome.detail and "hypothesis" not in outcome.detail
 
 
-def test_a_fault_of_a_check_is_not_blamed_on_the_learner() -> None:
+def test_a_fault_of_a_check_is_not_blamed_on_the_learner(answer_of: Callable[[str], Answer]) -> None:
     def broken(answer: Answer) -> None:
-        raise KeyError("a fault of the course")
+        raise KeyError("a lost page")
 
-    outcome = judge(Part(("double",), (Check("broken", broken, ""),), ""), Answer({"double": double}, NOWHERE))
-    assert outcome.kind == "crashed" and "a fault of the course" in outcome.message
+    outcome = judge(Part(("double",), (Check("broken", broken, ""),), ""), answer_of(RIGHT))
+    assert outcome.kind == "crashed"
+    assert "the check itself failed, which is a fault of the course: KeyError: 'a lost page'" in outcome.message
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no interval timers")
-def test_an_answer_that_never_ends_is_stopped_and_told_where(monkeypatch: pytest.MonkeyPatch) -> None:
-    def endless(number: int) -> int:
-        while True:
-            number += 1
-
+def test_an_answer_that_never_ends_is_stopped_and_told_where(
+    answer_of: Callable[[str], Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(judging, "CHECK_LIMIT_S", 0.2)
-    outcome = outcome_of(endless)
+    outcome = judge(PART, answer_of("while True:\n    number += 1"))
     assert outcome.kind == "crashed" and "a loop that never ends" in outcome.message
-    assert "endless" in outcome.detail
+    assert "in double" in outcome.detail
 
 
-def test_an_answer_that_changes_its_mind_is_told_so() -> None:
-    calls = [0]
-
-    def moody(number: int) -> int:
-        calls[0] += 1
-        return number * 2 if calls[0] != 3 else -1
-
-    outcome = outcome_of(moody)
+def test_an_answer_that_changes_its_mind_is_told_so(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of("calls.append(number)\nreturn number * 2 if len(calls) != 3 else -1"))
     assert outcome.kind == "wrong" and "different answers" in outcome.message
 
 
-def test_only_the_first_failing_check_is_told() -> None:
+def test_only_the_first_failing_check_is_told(answer_of: Callable[[str], Answer]) -> None:
     def fails(answer: Answer) -> None:
         raise Wrong("first")
 
     checks = (Check("one", fails, ""), Check("two", is_twice, ""))
-    assert judge(Part(("double",), checks, ""), Answer({"double": lambda n: 0}, NOWHERE)).check == "one"
+    assert judge(Part(("double",), checks, ""), answer_of("return 0")).check == "one"
 
 
-def test_all_outcomes_end_with_a_count() -> None:
-    assert all_as_text([outcome_of(double), outcome_of(lambda n: 0)]).endswith("1 of 2 passed.")
+def test_all_outcomes_end_with_a_count(answer_of: Callable[[str], Answer]) -> None:
+    outcomes = [judge(PART, answer_of(RIGHT)), judge(PART, answer_of("return 0"))]
+    assert all_as_text(outcomes).endswith("1 of 2 passed.")
 
 
 @pytest.fixture
