@@ -17,7 +17,7 @@ def as_text(outcome: Outcome) -> str:
     if outcome.check:
         lines.append(_field("check", outcome.check))
     if outcome.detail:
-        lines.append(textwrap.indent(outcome.detail.rstrip(), "    "))
+        lines += [_detail(line) for line in outcome.detail.rstrip().splitlines()]
     if outcome.expected is not None:
         lines.append(_field("expected", outcome.expected))
     if outcome.actual is not None:
@@ -33,6 +33,13 @@ def all_as_text(outcomes: Sequence[Outcome]) -> str:
     """Every part, then how many passed."""
     num_passed = sum(outcome.passed for outcome in outcomes)
     return "\n\n".join([*map(as_text, outcomes), f"{num_passed} of {len(outcomes)} passed."])
+
+
+def _detail(line: str) -> str:
+    """A drawing keeps its blanks; only a line that is too long for a terminal is broken."""
+    if len(line) <= _WIDTH:
+        return f"    {line}"
+    return textwrap.fill(line, _WIDTH, initial_indent="    ", subsequent_indent="      ", break_long_words=False)
 
 
 def _field(name: str, value: str) -> str:

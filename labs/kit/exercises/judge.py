@@ -16,7 +16,7 @@ from labs.kit.exercises.outcome import Outcome
 from labs.kit.exercises.part import Answer, Check, Part, Wrong
 
 CHECK_LIMIT_S = 30
-_MAX_SHOWN = 400
+_MAX_SHOWN, _MAX_SHOWN_BYTES = 400, 16
 _MAX_FRAMES = 8
 
 
@@ -111,5 +111,7 @@ def _short(path: str) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, bytes) and len(value) > _MAX_SHOWN_BYTES:
+        return f"{value[:_MAX_SHOWN_BYTES].hex(' ')} ... ({len(value)} bytes)"
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}... ({len(text)} characters)"
