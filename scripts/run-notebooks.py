@@ -5,7 +5,7 @@ Executed copies lie in build/notebooks; every run appends a record to the labboo
 
     .venv/bin/python scripts/run-notebooks.py                          # all, fast
     .venv/bin/python scripts/run-notebooks.py 00 05 -p MODEL=tiny
-    .venv/bin/python scripts/run-notebooks.py 11 -p BASE_URL=http://127.0.0.1:8000/v1
+    .venv/bin/python scripts/run-notebooks.py 11 -p BASE_URL=http://127.0.0.1:8000/v1 -p MODEL=default_model
 
 A base URL with a password is better given in LAB_BASE_URL: other users of the machine can read arguments.
 """
@@ -22,13 +22,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from labbook.book import Labbook
-from labbook.errors import LabbookError, UsageError
+from labbook.errors import LabbookError, ServerError, UsageError
 from labbook.progress import progress
 from labs.kit.parameters import Parameters, checkout
 from minivllm.models.errors import ModelError
 from scripts.run_notebooks.choice import choose
 from scripts.run_notebooks.run import Run, mode
-from scripts.run_notebooks.settings import require_storable, settings
+from scripts.run_notebooks.settings import require_storable, settings, with_model_of_server
 
 ALL_PASSED, SOME_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 TIMEOUT_S = {"fast": 600.0, "full": 1800.0}
@@ -38,8 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         notebooks, parameters = _checked(options)
+        parameters = with_model_of_server(parameters)
         _fetch(parameters)
         return _run_all(notebooks, parameters, options)
+    except ServerError as error:
+        return _fail(str(error), SOME_FAILED)
     except LabbookError as error:
         return _fail(str(error), WRONG_USAGE)
     except ModelError as error:

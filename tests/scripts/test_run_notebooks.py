@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -18,15 +19,22 @@ import psutil
 import pytest
 
 from labbook.book import Labbook
-from labbook.errors import UsageError
+from labbook.errors import ServerError, UsageError
 from labs.kit.contract.canonical import canonical_text
 from labs.kit.parameters import Parameters, checkout
 from scripts.run_notebooks import leftovers, supervise
+from scripts.run_notebooks import settings as settings_module
 from scripts.run_notebooks.choice import choose
 from scripts.run_notebooks.report import as_object, as_text
 from scripts.run_notebooks.run import FirstError, Run
 from scripts.run_notebooks.secrets import secrets
-from scripts.run_notebooks.settings import injected, require_storable, settings, shown_base_url
+from scripts.run_notebooks.settings import (
+    injected,
+    require_storable,
+    settings,
+    shown_base_url,
+    with_model_of_server,
+)
 from scripts.run_notebooks.store import store
 
 PARAMETERS = 'MODEL = "smollm2-135m"\nFAST = False\nBASE_URL = ""\nLABBOOK = ""'
@@ -169,6 +177,27 @@ def test_keys_and_passwords_are_secrets_and_placeholders_are_words() -> None:
     assert KEY in found and "ann:p%40ss@" in found and "ann:p@ss@" in found
     assert "none" not in found
     assert PASSWORD in secrets({}, WITH_PASSWORD)
+
+
+def test_on_a_server_the_only_model_that_it_lists_is_taken_and_a_named_one_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings_module, "only_model", lambda client: "the-only-one")
+    url = "BASE_URL=http://127.0.0.1:9/v1"
+    assert with_model_of_server(checked(url)).model == "the-only-one"
+    assert with_model_of_server(checked(url, "MODEL=mine")).model == "mine"
+    assert with_model_of_server(checked()).model == "smollm2-135m"
+
+
+def test_a_server_that_tells_no_model_ends_the_run_before_the_first_notebook(
+    run_all: Callable[..., Any], folder: Path
+) -> None:
+    notebook(folder, "01_well")
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(ServerError, match="name its model with MODEL="):
+        with_model_of_server(checked(f"BASE_URL=http://127.0.0.1:{port}/v1"))
+    assert run_all("-p", f"BASE_URL=http://127.0.0.1:{port}/v1") == (1, {})
 
 
 @pytest.mark.parametrize("text", ["MODEL=tiny", "FAST=false", "BASE_URL=http://127.0.0.1:9/v1"])
