@@ -31,7 +31,7 @@ from scripts.run_notebooks.run import Run, mode
 from scripts.run_notebooks.settings import require_storable, settings, with_model_of_server
 
 ALL_PASSED, SOME_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
-TIMEOUT_S = {"fast": 600.0, "full": 1800.0}
+TIMEOUT_S = {"fast": 900.0, "full": 3600.0}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -146,7 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="MODEL, FAST, BASE_URL or LABBOOK; else LAB_MODEL and so on",
     )
-    add("--timeout", type=_seconds, metavar="SECONDS", help="end a notebook that takes longer (600 fast, 1800 full)")
+    add("--timeout", type=_seconds, metavar="SECONDS", help="end a notebook that takes longer (900 fast, 3600 full)")
     add("--copies", type=Path, default=checkout() / "build" / "notebooks", metavar="FOLDER", help="executed copies")
     add("--folder", type=Path, default=checkout() / "notebooks", help="where the notebooks are")
     add("--store", action="store_true", help="write the outputs of what passed back into the notebooks")
