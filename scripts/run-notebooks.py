@@ -49,24 +49,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), SOME_FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: run `make notebooks`, which installs what is needed", SOME_FAILED)
+    except KeyboardInterrupt:
+        return _fail("stopped before the first notebook", INTERRUPTED)
 
 
 def _checked(options: argparse.Namespace) -> tuple[list[Path], Parameters]:
     """What to run, and on what. Raises LabbookError before anything has run."""
     notebooks = choose(options.folder, options.notebooks)
-    own_labbook = options.copies / "labbook.md" if options.store else None
-    assignments = [*options.parameter, *(["FAST=false"] if options.full else [])]
-    parameters = settings([*assignments, *([f"LABBOOK={own_labbook}"] if own_labbook else [])])
-    if own_labbook:
+    assignments = list(options.parameter)
+    if options.full:
+        assignments.append("FAST=false")
+    if options.store:
+        assignments.append(f"LABBOOK={options.copies / 'labbook.md'}")
+    parameters = settings(assignments)
+    if options.store:
         require_storable(parameters)
-    else:
-        Labbook(parameters.labbook).check_writable_place()
     try:
         options.copies.mkdir(parents=True, exist_ok=True)
-        if own_labbook:
-            own_labbook.unlink(missing_ok=True)  # what is stored depends on no older record
+        if options.store:
+            parameters.labbook.unlink(missing_ok=True)  # what is stored depends on no older record
     except OSError as error:
         raise UsageError(f"the folder {options.copies} cannot be written: {error.strerror}; name another") from None
+    Labbook(parameters.labbook).check_writable_place()
     return notebooks, parameters
 
 
@@ -78,15 +82,16 @@ def _run_all(notebooks: Sequence[Path], parameters: Parameters, options: argpars
     try:
         for run in _each_run(notebooks, parameters, options):
             runs.append(run)
+            status = status if run.has_passed else SOME_FAILED
     except LabbookError as error:
         status = _fail(str(error), SOME_FAILED)
     except KeyboardInterrupt:
         status = _fail("stopped; the runs that were over are recorded", INTERRUPTED)
     if options.json:
-        print(json.dumps(as_object(runs, parameters, options.copies)))
+        print(json.dumps({"ok": status == ALL_PASSED, **as_object(runs, parameters, options.copies)}))
     elif runs:
         print(as_text(runs, parameters, options.copies))
-    return status or (ALL_PASSED if all(run.has_passed for run in runs) else SOME_FAILED)
+    return status
 
 
 def _each_run(notebooks: Sequence[Path], parameters: Parameters, options: argparse.Namespace) -> Iterator[Run]:

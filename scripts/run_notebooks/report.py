@@ -25,7 +25,6 @@ def as_text(runs: Sequence[Run], parameters: Parameters, copies: Path) -> str:
 
 def as_object(runs: Sequence[Run], parameters: Parameters, copies: Path) -> dict[str, Any]:
     return {
-        "ok": all(run.has_passed for run in runs),
         "mode": mode(parameters),
         "model": parameters.model_or_only,
         "base_url": shown_base_url(parameters),
