@@ -5,7 +5,7 @@ Executed copies lie in build/notebooks; every run appends a record to the labboo
 
     .venv/bin/python scripts/run-notebooks.py                          # all, fast
     .venv/bin/python scripts/run-notebooks.py 00 05 -p MODEL=tiny
-    .venv/bin/python scripts/run-notebooks.py 11 -p BASE_URL=http://127.0.0.1:8000/v1
+    .venv/bin/python scripts/run-notebooks.py 11 -p BASE_URL=http://127.0.0.1:8000/v1 -p MODEL=default_model
 
 A base URL with a password is better given in LAB_BASE_URL: other users of the machine can read arguments.
 """
@@ -22,48 +22,55 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from labbook.book import Labbook
-from labbook.errors import LabbookError, UsageError
+from labbook.errors import LabbookError, ServerError, UsageError
 from labbook.progress import progress
 from labs.kit.parameters import Parameters, checkout
 from minivllm.models.errors import ModelError
 from scripts.run_notebooks.choice import choose
 from scripts.run_notebooks.run import Run, mode
-from scripts.run_notebooks.settings import require_storable, settings
+from scripts.run_notebooks.settings import require_storable, settings, with_model_of_server
 
 ALL_PASSED, SOME_FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
-TIMEOUT_S = {"fast": 600.0, "full": 1800.0}
+TIMEOUT_S = {"fast": 900.0, "full": 3600.0}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         notebooks, parameters = _checked(options)
+        parameters = with_model_of_server(parameters)
         _fetch(parameters)
         return _run_all(notebooks, parameters, options)
+    except ServerError as error:
+        return _fail(str(error), SOME_FAILED)
     except LabbookError as error:
         return _fail(str(error), WRONG_USAGE)
     except ModelError as error:
         return _fail(str(error), SOME_FAILED)
     except ModuleNotFoundError as error:
         return _fail(f"{error}: run `make notebooks`, which installs what is needed", SOME_FAILED)
+    except KeyboardInterrupt:
+        return _fail("stopped before the first notebook", INTERRUPTED)
 
 
 def _checked(options: argparse.Namespace) -> tuple[list[Path], Parameters]:
     """What to run, and on what. Raises LabbookError before anything has run."""
     notebooks = choose(options.folder, options.notebooks)
-    own_labbook = options.copies / "labbook.md" if options.store else None
-    assignments = [*options.parameter, *(["FAST=false"] if options.full else [])]
-    parameters = settings([*assignments, *([f"LABBOOK={own_labbook}"] if own_labbook else [])])
-    if own_labbook:
+    assignments = list(options.parameter)
+    if options.full:
+        assignments.append("FAST=false")
+    if options.store:
+        assignments.append(f"LABBOOK={options.copies / 'labbook.md'}")
+    parameters = settings(assignments)
+    if options.store:
         require_storable(parameters)
-    else:
-        Labbook(parameters.labbook).check_writable_place()
     try:
         options.copies.mkdir(parents=True, exist_ok=True)
-        if own_labbook:
-            own_labbook.unlink(missing_ok=True)  # what is stored depends on no older record
+        if options.store:
+            parameters.labbook.unlink(missing_ok=True)  # what is stored depends on no older record
     except OSError as error:
         raise UsageError(f"the folder {options.copies} cannot be written: {error.strerror}; name another") from None
+    Labbook(parameters.labbook).check_writable_place()
     return notebooks, parameters
 
 
@@ -75,15 +82,16 @@ def _run_all(notebooks: Sequence[Path], parameters: Parameters, options: argpars
     try:
         for run in _each_run(notebooks, parameters, options):
             runs.append(run)
+            status = status if run.has_passed else SOME_FAILED
     except LabbookError as error:
         status = _fail(str(error), SOME_FAILED)
     except KeyboardInterrupt:
         status = _fail("stopped; the runs that were over are recorded", INTERRUPTED)
     if options.json:
-        print(json.dumps(as_object(runs, parameters, options.copies)))
+        print(json.dumps({"ok": status == ALL_PASSED, **as_object(runs, parameters, options.copies)}))
     elif runs:
         print(as_text(runs, parameters, options.copies))
-    return status or (ALL_PASSED if all(run.has_passed for run in runs) else SOME_FAILED)
+    return status
 
 
 def _each_run(notebooks: Sequence[Path], parameters: Parameters, options: argparse.Namespace) -> Iterator[Run]:
@@ -143,7 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="MODEL, FAST, BASE_URL or LABBOOK; else LAB_MODEL and so on",
     )
-    add("--timeout", type=_seconds, metavar="SECONDS", help="end a notebook that takes longer (600 fast, 1800 full)")
+    add("--timeout", type=_seconds, metavar="SECONDS", help="end a notebook that takes longer (900 fast, 3600 full)")
     add("--copies", type=Path, default=checkout() / "build" / "notebooks", metavar="FOLDER", help="executed copies")
     add("--folder", type=Path, default=checkout() / "notebooks", help="where the notebooks are")
     add("--store", action="store_true", help="write the outputs of what passed back into the notebooks")

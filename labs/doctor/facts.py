@@ -62,18 +62,14 @@ def gather() -> Facts:
         compiler = pool.submit(machine.program, _compilers(), zig=True)
         clang = pool.submit(machine.program, machine.CLANGS, zig=True)
         chromium = pool.submit(machine.program, machine.CHROMIUMS)
-        lines = lines_of_project(checkout())
-        course = (_engine_extra(), *COURSE_EXTRAS)
-        course_needs = needs(lines, [*course])
-        others = [extra for extra in lines if extra and extra not in (*course, *NOT_ASKED_FOR)]
+        course, further = _packages()
         jupyter = shutil.which("jupyter")
-        known = {need.name for need in course_needs}
         return Facts(
             python=platform.python_version(),
             runs_with=_shown(sys.executable),
             distribution=version_of(DISTRIBUTION),
-            course=tuple(course_needs),
-            further=tuple(need for need in needs(lines, others) if need.name not in known),
+            course=course,
+            further=further,
             constraints=_constraints(),
             kernel=machine.kernel(),
             jupyter=jupyter,
@@ -88,6 +84,16 @@ def gather() -> Facts:
             clang=clang.result(),
             chromium=chromium.result(),
         )
+
+
+def _packages() -> tuple[tuple[Need, ...], tuple[Need, ...]]:
+    """What the course needs, and what the other extras need beyond that."""
+    lines = lines_of_project(checkout())
+    extras = [_engine_extra(), *COURSE_EXTRAS]
+    others = [extra for extra in lines if extra and extra not in (*extras, *NOT_ASKED_FOR)]
+    course = needs(lines, extras)
+    known = {need.name for need in course}
+    return tuple(course), tuple(need for need in needs(lines, others) if need.name not in known)
 
 
 def _engine_extra() -> str:

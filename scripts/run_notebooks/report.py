@@ -18,14 +18,13 @@ _NUM_SLOWEST_OF_ALL = 5
 
 
 def as_text(runs: Sequence[Run], parameters: Parameters, copies: Path) -> str:
-    rows = [(run.notebook, run.status, round(run.seconds, 1), len(run.added), _slowest(run)) for run in runs]
+    rows = [(run.notebook, run.status, run.seconds, len(run.added), _slowest(run)) for run in runs]
     table = text_table(("notebook", "status", "seconds", "records", "slowest cells"), rows)
     return "\n".join([table, "", *_sentences(runs, parameters, copies)])
 
 
 def as_object(runs: Sequence[Run], parameters: Parameters, copies: Path) -> dict[str, Any]:
     return {
-        "ok": all(run.has_passed for run in runs),
         "mode": mode(parameters),
         "model": parameters.model_or_only,
         "base_url": shown_base_url(parameters),

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from labbook import urls
-from labbook.errors import UsageError
+from labbook.client import Client
+from labbook.errors import LabbookError, UsageError
+from labbook.measure import only_model
 from labs.kit.parameters import DEFAULT_MODEL, NAMES, ParameterError, Parameters, resolve
+
+_NAME_IT = (
+    "if the server is there, name its model with MODEL=... "
+    "(mlx_lm.server calls the one that it was started with default_model)"
+)
 
 
 def settings(assignments: Sequence[str], environment: Mapping[str, str] | None = None) -> Parameters:
@@ -28,6 +36,22 @@ def settings(assignments: Sequence[str], environment: Mapping[str, str] | None =
     if chosen.base_url:
         urls.parse(chosen.base_url)
     return chosen
+
+
+def with_model_of_server(parameters: Parameters) -> Parameters:
+    """With the only model of the server at the base URL, unless one was named.
+
+    Raises ServerError when the server does not answer or lists none, and UsageError when it lists several.
+    """
+    if parameters.model_or_only is not None:
+        return parameters
+    client = Client(parameters.base_url)
+    try:
+        return replace(parameters, model=only_model(client))
+    except LabbookError as error:
+        raise type(error)(f"{error}; {_NAME_IT}") from None
+    finally:
+        client.close()
 
 
 def injected(parameters: Parameters) -> dict[str, str | bool]:

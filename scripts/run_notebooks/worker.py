@@ -77,6 +77,7 @@ def _execute(job: dict[str, Any], cells: Cells) -> None:
         _without_fields(_SCHEME + job["copy"]),
         job["parameters"],
         kernel_name=_KERNEL,
+        language="python",  # which the metadata of a file may leave out
         progress_bar=False,
         cwd=str(Path(job["notebook"]).parent),
         on_cell_execute=cells.begin,

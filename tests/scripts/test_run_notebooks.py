@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -18,15 +19,22 @@ import psutil
 import pytest
 
 from labbook.book import Labbook
-from labbook.errors import UsageError
+from labbook.errors import ServerError, UsageError
 from labs.kit.contract.canonical import canonical_text
 from labs.kit.parameters import Parameters, checkout
 from scripts.run_notebooks import leftovers, supervise
+from scripts.run_notebooks import settings as settings_module
 from scripts.run_notebooks.choice import choose
 from scripts.run_notebooks.report import as_object, as_text
 from scripts.run_notebooks.run import FirstError, Run
 from scripts.run_notebooks.secrets import secrets
-from scripts.run_notebooks.settings import injected, require_storable, settings, shown_base_url
+from scripts.run_notebooks.settings import (
+    injected,
+    require_storable,
+    settings,
+    shown_base_url,
+    with_model_of_server,
+)
 from scripts.run_notebooks.store import store
 
 PARAMETERS = 'MODEL = "smollm2-135m"\nFAST = False\nBASE_URL = ""\nLABBOOK = ""'
@@ -165,10 +173,31 @@ def test_a_url_with_a_password_is_neither_written_into_a_notebook_nor_shown() ->
 
 
 def test_keys_and_passwords_are_secrets_and_placeholders_are_words() -> None:
-    found = secrets({"OPENAI_API_KEY": KEY, "HF_TOKEN": "none", "PIP_INDEX_URL": "https://a:p%40ss@host/simple"}, "")
-    assert KEY in found and "a:p%40ss@" in found and "a:p@ss@" in found
+    found = secrets({"OPENAI_API_KEY": KEY, "HF_TOKEN": "none", "PIP_INDEX_URL": "https://ann:p%40ss@host/simple"}, "")
+    assert KEY in found and "ann:p%40ss@" in found and "ann:p@ss@" in found
     assert "none" not in found
     assert PASSWORD in secrets({}, WITH_PASSWORD)
+
+
+def test_on_a_server_the_only_model_that_it_lists_is_taken_and_a_named_one_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settings_module, "only_model", lambda client: "the-only-one")
+    url = "BASE_URL=http://127.0.0.1:9/v1"
+    assert with_model_of_server(checked(url)).model == "the-only-one"
+    assert with_model_of_server(checked(url, "MODEL=mine")).model == "mine"
+    assert with_model_of_server(checked()).model == "smollm2-135m"
+
+
+def test_a_server_that_tells_no_model_ends_the_run_before_the_first_notebook(
+    run_all: Callable[..., Any], folder: Path
+) -> None:
+    notebook(folder, "01_well")
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(ServerError, match="name its model with MODEL="):
+        with_model_of_server(checked(f"BASE_URL=http://127.0.0.1:{port}/v1"))
+    assert run_all("-p", f"BASE_URL=http://127.0.0.1:{port}/v1") == (1, {})
 
 
 @pytest.mark.parametrize("text", ["MODEL=tiny", "FAST=false", "BASE_URL=http://127.0.0.1:9/v1"])
@@ -319,8 +348,8 @@ SLOW = Run("03_pages", "failed", 70.0, {"imports": 2.0}, FirstError("figure", "K
 def test_the_table_names_seconds_records_and_the_slowest_cells() -> None:
     text = as_text([WELL, SLOW], checked(LABBOOK="/l.md"), Path("build/notebooks"))
     first, second = text.splitlines()[1:3]
-    assert first.split() == ["00_first", "passed", "20.0", "2", "measure", "12.5,", "imports", "1.0"]
-    assert second.split()[:4] == ["03_pages", "failed", "70.0", "0"]
+    assert first.split() == ["00_first", "passed", "20", "2", "measure", "12.5,", "imports", "1.0"]
+    assert second.split()[:4] == ["03_pages", "failed", "70", "0"]
     assert "2 notebooks on the engine with smollm2-135m, fast mode: 90 s, 1 passed, 1 did not." in text
     assert "Slowest cells of all: 00 measure 12.5 s, 03 imports 2.0 s," in text
     assert "03_pages failed in cell figure: KeyError: 'pages'" in text
@@ -329,7 +358,7 @@ def test_the_table_names_seconds_records_and_the_slowest_cells() -> None:
 
 def test_the_object_has_a_record_for_each_run() -> None:
     told = as_object([WELL, SLOW], checked("FAST=no", LABBOOK="/l.md"), Path("build/notebooks"))
-    assert (told["ok"], told["mode"], told["seconds"]) == (False, "full", 90.0)
+    assert (told["mode"], told["seconds"]) == ("full", 90.0)
     assert [run["records_added"] for run in told["runs"]] == [2, 0]
     assert told["runs"][0]["records_added_by_experiment"] == {"prediction": 1, "cold_warm": 1}
 
@@ -341,4 +370,4 @@ def test_wrong_usage_ends_with_status_2_before_anything_runs(
     notebook(folder, "01_well")
     assert script.main([*arguments, "--folder", str(folder), "--copies", str(tmp_path / "copies")]) == 2
     assert capsys.readouterr().err.startswith("run-notebooks: ")
-    assert not (tmp_path / "copies").exists()
+    assert not list(tmp_path.glob("copies/*"))
