@@ -9,7 +9,7 @@ import numpy as np
 from minivllm import LLM
 
 ROUNDING = 1e-6
-"""What rounding alone makes of a row of float32, as a share of its size. Of 16-bit numbers it is a thousand times that."""
+"""What rounding alone makes of a row of float32, as a share of its size; of 16-bit numbers a thousand times that."""
 
 _BEYOND_ROUNDING = 10
 

@@ -95,12 +95,12 @@ QUIZ = Quiz(
         ),
         Question(
             "logits-differ-a-little",
-            "Cold and warm logits of the same token differ by a few millionths. What does that say?",
+            "Cold and warm logits of the same token differ by some millionths of their size. What does that say?",
             (
                 Option(
                     "The cache has stored something wrong",
                     False,
-                    "Wrong rows change logits by whole units, as the prompt with another first token did.",
+                    "Wrong rows make a large difference, as those behind another first token did.",
                 ),
                 Option(
                     "The same sums were computed in another order, and rounding differs",
