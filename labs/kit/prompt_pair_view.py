@@ -28,8 +28,8 @@ class PromptPairBox(widgets.VBox):
             value=side,
             description="Version",
             tooltips=["The prompt as people write it", "The same prompt, repaired"],
-            style={"description_width": "initial", "button_width": "6rem"},
-            layout={"width": "max-content", "margin": _APART},
+            style={"description_width": "4rem", "button_width": "6rem"},
+            layout={"width": "21rem", "margin": _APART},
         )
         self.every_page = widgets.Checkbox(
             value=False, description="Show every page", indent=False, layout={"width": "max-content", "margin": _APART}
