@@ -105,7 +105,7 @@ QUIZ = Quiz(
                 Option(
                     "The same sums were computed in another order, and rounding differs",
                     True,
-                    "A product of 4 rows and one of hundreds are computed in blocks of other sizes. Each is as right as "
+                    "A product of 4 rows and one of hundreds are summed in blocks of other sizes. Each is as right as "
                     "the other.",
                 ),
                 Option(
