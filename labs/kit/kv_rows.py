@@ -8,8 +8,10 @@ import numpy as np
 
 from minivllm import LLM
 
-SAME_BELOW = 0.002
-"""Rows that differ by a smaller share than this are the same: rounding makes 0.000001 of float32, 0.001 of float16."""
+ROUNDING = 1e-6
+"""What rounding alone makes of a row of float32, as a share of its size; of 16-bit numbers a thousand times that."""
+
+_BEYOND_ROUNDING = 10
 
 
 def stored_rows(llm: LLM, token_ids: Sequence[int]) -> list[np.ndarray]:
@@ -33,9 +35,13 @@ def row_differences(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> n
     return np.asarray(np.linalg.norm(first - second, axis=-1) / np.where(size > 0, size, 1))
 
 
-def where_it_differs(differences: np.ndarray) -> str:
-    """One token's differences [layers] in words: "nowhere", "from layer 1 on", or the layers when there are gaps."""
-    layers = [int(layer) for layer in np.flatnonzero(differences > SAME_BELOW)]
+def where_it_differs(differences: np.ndarray, rounding: float = ROUNDING) -> str:
+    """One token's differences [layers] in words: "nowhere", "from layer 1 on", or the layers when there are gaps.
+
+    `rounding` is the largest difference between rows that ought to be equal; ten times that counts as a difference.
+    """
+    beyond = _BEYOND_ROUNDING * max(rounding, ROUNDING)
+    layers = [int(layer) for layer in np.flatnonzero(differences > beyond)]
     if not layers:
         return "nowhere"
     if layers == list(range(layers[0], len(differences))):

@@ -33,10 +33,12 @@ STYLE = """<style>
 .lkp-number { font-weight: 700; font-size: 15px; margin-right: .35em }
 .lkp-fold td { font-style: italic; background: var(--jp-layout-color2, #eee) }
 .lkp-chip { display: inline-block; white-space: pre; font: 12px/1.5 var(--jp-code-font-family, monospace);
-  padding: 0 2px; margin: 1px 2px 2px 0; border-radius: 3px 3px 0 0; border-bottom: 3px solid transparent }
-.lkp-shared { border-bottom-color: var(--jp-success-color1, #388e3c); background: var(--jp-layout-color2, #eee);
+  padding: 0 3px; margin: 1px 3px 2px 0; border-radius: 3px 3px 0 0; border-bottom: 3px solid transparent;
+  background: color-mix(in srgb, var(--jp-layout-color3, #bdbdbd) 28%, transparent) }
+.lkp-shared { border-bottom-color: var(--jp-success-color1, #388e3c);
   background: color-mix(in srgb, var(--jp-success-color1, #388e3c) 16%, transparent) }
-.lkp-lost { border-bottom: 3px dotted var(--jp-warn-color0, #e65100) }
+.lkp-lost { border-bottom: 3px dotted var(--jp-warn-color0, #e65100);
+  background: color-mix(in srgb, var(--jp-warn-color0, #e65100) 10%, transparent) }
 .lkp-parting { border: 2px solid var(--jp-error-color1, #d32f2f); border-radius: 3px; font-weight: 700; padding: 0 4px;
   background: var(--jp-layout-color0, #fff) }
 .lkp-parting::before { content: "\\25B6"; font-size: 9px; margin-right: 3px; color: var(--jp-error-color1, #d32f2f) }
@@ -87,8 +89,8 @@ def _rows(pair: PromptPair, every_page: bool) -> Iterator[str]:
         head = f'<tr class="lkp-{state}{" lkp-fold" if len(pages) > 1 else ""}"><th scope="row">'
         sign = f"{'✓' if is_restored else '✗'} {state}"
         if len(pages) > 1:
-            yield f'{head}<span class="lkp-number">{pages[0]}–{pages[-1]}</span><br>{sign}</th>'
-            yield f'<td colspan="2">{escape(_folded(pair, pages))}</td></tr>'
+            yield f'{head}<span class="lkp-number">{pages[0]}–{pages[-1]}</span></th>'
+            yield f'<td colspan="2">{sign}: {escape(_folded(pair, pages))}</td></tr>'
             continue
         first, second = pair.page(pages[0])
         yield f'{head}<span class="lkp-number">{pages[0]}</span><br>{sign}</th>'

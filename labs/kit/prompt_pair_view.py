@@ -12,6 +12,7 @@ from labs.kit.prompt_pair import PromptPair
 from labs.kit.prompt_pair_html import pair_html
 
 _WIDE = {"description_width": "6rem"}
+_APART = "2px 2px 2px 24px"
 
 
 class PromptPairBox(widgets.VBox):
@@ -19,15 +20,20 @@ class PromptPairBox(widgets.VBox):
 
     def __init__(self, choice: PromptChoice, name: str, side: str) -> None:
         self._choice = choice
-        self.prompt = widgets.Dropdown(options=choice.names, value=name, description="Prompt", style=_WIDE)
+        self.prompt = widgets.Dropdown(
+            options=choice.names, value=name, description="Prompt", style=_WIDE, layout={"width": "21rem"}
+        )
         self.version = widgets.ToggleButtons(
             options=list(SIDES),
             value=side,
             description="Version",
             tooltips=["The prompt as people write it", "The same prompt, repaired"],
-            style={**_WIDE, "button_width": "6rem"},
+            style={"description_width": "4rem", "button_width": "6rem"},
+            layout={"width": "21rem", "margin": _APART},
         )
-        self.every_page = widgets.Checkbox(value=False, description="Show every page", indent=False)
+        self.every_page = widgets.Checkbox(
+            value=False, description="Show every page", indent=False, layout={"width": "max-content", "margin": _APART}
+        )
         self.texts = tuple(
             widgets.Textarea(value=text, description=label, continuous_update=False, rows=2, style=_WIDE)
             for label, text in (("First text", OWN_FIRST), ("Second text", OWN_SECOND))
@@ -38,7 +44,7 @@ class PromptPairBox(widgets.VBox):
         self._picture = widgets.HTML()
         self.pair = self._looked()
         controls = widgets.HBox([self.prompt, self.version, self.every_page])
-        controls.layout.flex_flow = "row wrap"
+        controls.layout.flex_flow, controls.layout.align_items = "row wrap", "center"
         super().__init__([controls, self._own, self._picture])
         self._show()
         for control in (self.prompt, self.version, *self.texts):

@@ -36,6 +36,7 @@ def test_only_layer_0_knows_nothing_of_the_tokens_before(llm: LLM) -> None:
 
 def test_layers_with_gaps_are_named_one_by_one() -> None:
     assert where_it_differs(np.array([0, 0.5, 0, 0.5])) == "in layers 1, 3"
+    assert where_it_differs(np.array([0, 0.5, 0, 0.5]), rounding=0.1) == "nowhere"
 
 
 def test_a_prompt_that_never_ran_has_no_rows(llm: LLM) -> None:

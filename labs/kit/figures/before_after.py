@@ -18,7 +18,8 @@ def before_after(counts: Mapping[str, Sequence[Counts]], *, caption: str = "") -
                 raise ValueError(f"{name!r} has {cached} cached of {prompt} prompt tokens: give 0 to all of them")
     caption = caption or "n = 1 second request for each bar; counts do not depend on the device"
     figure, axes = draw("The second request, before and after the repair", "prompt tokens", "", caption)
-    places, labels = [], []
+    places: list[float] = []
+    labels: list[str] = []
     for group, (name, sides) in enumerate(counts.items()):
         for row, (side, (cached, prompt)) in enumerate(zip(("before", "after"), sides, strict=True)):
             place = group * 2.6 + row

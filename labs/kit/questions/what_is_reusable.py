@@ -60,14 +60,14 @@ QUIZ = Quiz(
                     "Age decides about eviction, not about what is right.",
                 ),
                 Option(
-                    "Because attention looks back only, so nothing before the change knows of it",
-                    True,
-                    "A token sees those before it and itself. That is why a prefix, and only a prefix, stays right.",
-                ),
-                Option(
                     "Because the difference is too small to matter",
                     False,
                     "The rows before it are equal, not nearly equal. The rows behind it differ a lot.",
+                ),
+                Option(
+                    "Because attention looks back only, so nothing before the change knows of it",
+                    True,
+                    "A token sees those before it and itself. That is why a prefix, and only a prefix, stays right.",
                 ),
             ),
         ),
@@ -95,18 +95,18 @@ QUIZ = Quiz(
         ),
         Question(
             "logits-differ-a-little",
-            "Cold and warm logits of the same token differ by a few millionths. What does that say?",
+            "Cold and warm logits of the same token differ by some millionths of their size. What does that say?",
             (
-                Option(
-                    "The cache has stored something wrong",
-                    False,
-                    "Wrong rows change logits by whole units, as the prompt with another first token did.",
-                ),
                 Option(
                     "The same sums were computed in another order, and rounding differs",
                     True,
-                    "A product of 4 rows and one of 260 are computed in blocks of other sizes. Each is as right as "
+                    "A product of 4 rows and one of hundreds are summed in blocks of other sizes. Each is as right as "
                     "the other.",
+                ),
+                Option(
+                    "The cache has stored something wrong",
+                    False,
+                    "Wrong rows make a large difference, as those behind another first token did.",
                 ),
                 Option(
                     "Warm answers are always a little worse",
