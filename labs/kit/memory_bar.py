@@ -125,8 +125,8 @@ class MemoryBar:
 
     @property
     def _verdict(self) -> str:
-        most = f"{_counted(self.budget.num_conversations)} of this length would fit."
-        return f"It fits; {most}" if self.free_bytes >= 0 else f"It does not fit; {most}"
+        room = f"there is room for {_counted(self.budget.num_conversations)} of this length."
+        return f"It fits; {room}" if self.free_bytes >= 0 else f"It does not fit; {room}"
 
     def _characters(self) -> str:
         limit, used = self.budget.budget_bytes, self.weights_bytes + self.kv_bytes

@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from labs.kit.memory_bar import MemoryBar, Segment
+from labs.kit.memory_bar import MemoryBar
 from labs.kit.session import Session
 
 CONTEXTS = (2_048, 4_096, 8_192, 16_384, 32_768, 65_536, 131_072)
@@ -58,15 +58,16 @@ def memory_bar_view(bar: MemoryBar, session: Session) -> MemoryBarBox:
 def bar_html(bar: MemoryBar) -> str:
     """The bar as HTML: one block for each segment, with its label and a pattern of its own."""
     whole = sum(segment.num_bytes for segment in bar.segments)
-    blocks = "".join(_block(segment, segment.num_bytes / whole) for segment in bar.segments)
+    labels = {part.name: part.label for part in bar.parts}  # what is needed, where the bar shows what fits of it
+    blocks = "".join(_block(one.name, labels[one.name], one.num_bytes / whole) for one in bar.segments)
     return f'<div role="img" aria-label="{html.escape(bar.sentence)}" style="{_BAR}">{blocks}</div>'
 
 
-def _block(segment: Segment, share: float) -> str:
-    edge = "; border-left: 4px double #111" if segment.name == "over budget" else ""
-    style = f"{_SEGMENT}; width: {share:.2%}; background: {_GROUNDS[segment.name]}{edge}"
-    words = f'<span style="{_WORDS}">{segment.label}</span>' if share > 0.12 else ""
-    return f'<div title="{segment.label}" style="{style}">{words}</div>'
+def _block(name: str, label: str, share: float) -> str:
+    edge = "; border-left: 4px double #111" if name == "over budget" else ""
+    style = f"{_SEGMENT}; width: {share:.2%}; background: {_GROUNDS[name]}{edge}"
+    words = f'<span style="{_WORDS}">{label}</span>' if share > 0.12 else ""
+    return f'<div title="{label}" style="{style}">{words}</div>'
 
 
 def _sliders(bar: MemoryBar) -> dict[str, Any]:
