@@ -88,7 +88,7 @@ def test_one_large_number_costs_its_whole_group() -> None:
     values = np.tile(np.linspace(-1, 1, 64, dtype=np.float32), (16, 1, 1))
     values[3, 0, 5] = 100.0
     small, large = (rounding_error(values * (values < 50), 4, 64), rounding_error(values, 4, 64 * 16))
-    assert small < 0.05
+    assert small < 0.1
     ordinary = values.copy()
     ordinary[3, 0, 5] = 0.0
     assert large * np.sqrt((values**2).mean()) > np.sqrt((ordinary**2).mean()) / 2, "nothing else was left of them"

@@ -33,6 +33,6 @@ def test_what_one_server_saved_another_goes_on_from(tmp_path: Path) -> None:
         second.stop()
     assert cold.cached_tokens == 0
     for one in restored:
-        assert one.answer.cached_tokens == answer.prompt_tokens - 1
+        assert one.answer.cached_tokens == (answer.prompt_tokens - 1) // 16 * 16 > 0
         assert one.answer.text == cold.text == answer.text
         assert one.total_ms > one.restore_ms > 0
