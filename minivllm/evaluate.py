@@ -135,10 +135,13 @@ def planted_facts(
 
     A number stands once in `context_tokens` tokens of filler, and the text ends by asking for it.
     """
+    params = SamplingParams(max_tokens=8, temperature=0.0, ignore_eos=True)
     found = {}
     for place, depth in enumerate(depths):
-        hits = sum(_finds(llm, filler, depth, context_tokens, thing, place) for thing in range(len(THINGS)))
-        found[depth] = (hits, len(THINGS))
+        asked = [_question(llm, filler, depth, context_tokens, thing, place) for thing in range(len(THINGS))]
+        outputs = llm.generate([prompt for prompt, _ in asked], params)
+        hits = [output.text.strip().startswith(number) for output, (_, number) in zip(outputs, asked, strict=True)]
+        found[depth] = (sum(hits), len(hits))
     return found
 
 
@@ -184,15 +187,16 @@ def windows_of(token_ids: Sequence[int], window_tokens: int) -> list[list[int]]:
     return [window for window in windows if len(window) > 1]
 
 
-def _finds(llm: LLM, filler: Sequence[int], depth: float, context_tokens: int, thing: int, place: int) -> bool:
+def _question(
+    llm: LLM, filler: Sequence[int], depth: float, context_tokens: int, thing: int, place: int
+) -> tuple[list[int], str]:
+    """The tokens of a text that plants a number and asks for it, and the number."""
     number = str(1009 + 977 * thing + 101 * place)
     fact = llm.tokenizer.encode(" " + FACT.format(thing=THINGS[thing], number=number))
     ask = llm.tokenizer.encode(ASK.format(thing=THINGS[thing]))
     around = list(filler[: context_tokens - len(fact) - len(ask)])
     cut = round(len(around) * depth)
-    prompt = [*around[:cut], *fact, *around[cut:], *ask]
-    params = SamplingParams(max_tokens=8, temperature=0.0, ignore_eos=True)
-    return llm.generate([prompt], params)[0].text.strip().startswith(number)
+    return [*around[:cut], *fact, *around[cut:], *ask], number
 
 
 def _pages_of(llm: LLM, token_ids: Sequence[int]) -> list[list[tuple[np.ndarray, np.ndarray]]]:

@@ -114,11 +114,14 @@ class Reader:
         return list(range(len(self.words) - len(text.split()), len(self.words)))
 
     def generate(self, prompts: Sequence[Sequence[int]], params: SamplingParams) -> list[SimpleNamespace]:
-        text = " ".join(self.words[token] for token in prompts[0])
+        texts = [" ".join(self.words[token] for token in prompt) for prompt in prompts]
+        return [SimpleNamespace(text=self.answer(text)) for text in texts]
+
+    def answer(self, text: str) -> str:
         thing = re.findall(r"the number of the (\w+) box is$", text)[0]
         seen = " ".join(text.split()[: self.reach])
         found = re.search(FACT.format(thing=thing, number=r"(\d+)"), seen)
-        return [SimpleNamespace(text=f" {found[1]}." if found else " unknown")]
+        return f" {found[1]}." if found else " unknown"
 
 
 def test_planted_facts_are_counted_by_depth() -> None:
