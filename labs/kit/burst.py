@@ -100,8 +100,8 @@ class Burst:
 
 
 def prose(encode: Callable[[str], list[int]], num_tokens: int, number: int = 0) -> Prompt:
-    """Exactly `num_tokens` tokens of dull prose; another number gives another text."""
-    tokens = encode(f"Report {number}. {synthetic_text(2 * num_tokens, number)}")
+    """Exactly `num_tokens` tokens of dull prose; another number gives another text, from its first token on."""
+    tokens = encode(f"{number}. {synthetic_text(2 * num_tokens, number)}")
     if len(tokens) < num_tokens:
         raise ValueError(f"the text {number} has {len(tokens)} tokens where {num_tokens} are needed")
     return tuple(tokens[:num_tokens])

@@ -82,9 +82,9 @@ class Timeline:
         lines = [f"{self.policy}: {self.num_steps} steps", f"{'step':<{width}} {numbers}"]
         return "\n".join([*lines, *(f"{row.name:<{width}} {self._letters(row)}".rstrip() for row in self.rows)])
 
-    def sentences(self, unit: Unit) -> str:
+    def sentences(self, unit: Unit) -> list[str]:
         """What each request does, in words."""
-        return " ".join(f"{row.name}: {', '.join(self._told(row, unit))}." for row in self.rows)
+        return [f"{row.name}: {', '.join(self._told(row, unit))}." for row in self.rows]
 
     def _letters(self, row: Row) -> str:
         cells = []

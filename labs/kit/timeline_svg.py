@@ -47,9 +47,10 @@ def timeline_svg(timeline: Timeline, unit: Unit, longest: float) -> str:
     """`longest` is where the axis ends, in `unit`: the same for all policies, so that their lengths compare."""
     height = TOP + ROW_HEIGHT * len(timeline.rows) + LEGEND_HEIGHT
     title = f"{timeline.policy}, in {UNITS[unit]}"
+    told = " ".join([f"{title}.", *timeline.sentences(unit)])
     parts = [
         f'<svg class="kit-timeline" role="img" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-        f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(f"{title}. {timeline.sentences(unit)}")}">',
+        f'xmlns="http://www.w3.org/2000/svg" aria-label="{escape(told)}">',
         f"<style>{STYLE}</style><defs>{_PATTERNS}</defs>",
         *_axis(title, unit, longest, TOP + ROW_HEIGHT * len(timeline.rows)),
     ]

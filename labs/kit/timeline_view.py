@@ -11,6 +11,8 @@ from labs.kit.session import Session
 from labs.kit.timeline import UNITS, Timeline, Unit, timelines_text
 from labs.kit.timeline_svg import timeline_svg
 
+_TOLD_STYLE = "margin: 4px 0 0; font-size: 12px; line-height: 1.5"
+
 
 class TimelineBox(widgets.VBox):
     """The outermost box. What it says of itself stays the same in every version of ipywidgets."""
@@ -45,10 +47,8 @@ class TimelineBox(widgets.VBox):
         policy, unit = self._chosen()
         longest = max(timeline.length(unit) for timeline in self._timelines.values())
         shown = self._timelines[policy]
-        self.chart.value = (
-            timeline_svg(shown, unit, longest)
-            + f'<p aria-live="polite" style="max-width: 60em">{escape(shown.sentences(unit))}</p>'
-        )
+        told = "<br>".join(escape(sentence) for sentence in shown.sentences(unit))
+        self.chart.value = timeline_svg(shown, unit, longest) + f'<p style="{_TOLD_STYLE}">{told}</p>'
 
 
 def timeline_view(timelines: Sequence[Timeline], session: Session) -> TimelineBox:

@@ -61,10 +61,10 @@ def test_a_segment_lies_between_the_ends_of_its_steps(timeline: Timeline) -> Non
 
 
 def test_the_sentence_says_what_the_bars_show(timeline: Timeline) -> None:
-    assert timeline.sentences("steps").endswith(
+    assert timeline.sentences("steps")[1] == (
         "request 2: waiting in steps 1 to 2, released, prefill in step 3, decode in steps 4 to 5."
     )
-    assert "waiting from 0.00 to 0.30 s, released" in timeline.sentences("seconds")
+    assert "waiting from 0.00 to 0.30 s, released" in timeline.sentences("seconds")[1]
 
 
 def test_a_step_between_two_chunks_is_one_of_waiting() -> None:
@@ -90,7 +90,7 @@ def test_a_request_without_a_first_token_is_refused() -> None:
 def test_the_drawing_is_well_formed_and_its_label_is_its_text(timeline: Timeline, unit: str) -> None:
     drawing = ElementTree.fromstring(timeline_svg(timeline, unit, 10.0))  # type: ignore[arg-type]
     assert drawing.get("role") == "img"
-    assert timeline.sentences(unit) in str(drawing.get("aria-label"))  # type: ignore[arg-type]
+    assert str(drawing.get("aria-label")).endswith(" ".join(timeline.sentences(unit)))  # type: ignore[arg-type]
     bars = [one for one in drawing.iter() if one.get("class") in ("waiting", "prefill", "decode") and len(one)]
     assert len(bars) == 5
 
