@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from labs.kit.coordinator_states import KINDS, Design, State
 from labs.kit.table import text_table
 from minivllm.config import SamplingParams
-from minivllm.flights import NoFlights
 from minivllm.request import Request, UnknownRequestError
 from minivllm.stats import Counters
 
@@ -44,6 +43,8 @@ class Found:
     contradictions: dict[str, Path] = field(default_factory=dict)
     lost: Path | None = None
     """Somebody waits and nobody computes: it will wait for ever."""
+    lost_says: list[str] = field(default_factory=list)
+    """The contradictions of that state: what an assertion could have caught."""
     num_lost: int = 0
     leaked: Path | None = None
     """All have ended, and the coordinator remembers something."""
@@ -78,7 +79,8 @@ def _look(world: _World, path: Path, found: Found) -> None:
     statuses = world.alive.values()
     if WAITING in statuses and COMPUTING not in statuses:
         found.num_lost += 1
-        found.lost = found.lost or path
+        if found.lost is None:
+            found.lost, found.lost_says = path, world.state.contradictions()
     if not world.alive and world.state != world.fresh_state:
         found.leaked = found.leaked or path
 
@@ -154,11 +156,6 @@ def impossible_states(design: Design, ids: Sequence[str] = IDS) -> Counter[str]:
         counted["impossible"] += bool(kinds)
         counted.update(kinds)
     return counted
-
-
-def with_class(design: Design, flights: type[NoFlights]) -> Design:
-    """The same fields, filled by another class."""
-    return replace(design, name=flights.__name__, make=flights)
 
 
 def path_text(path: Path | None) -> str:

@@ -7,7 +7,7 @@ a coordinator that can write down fewer impossible states has fewer ways to go w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple, Protocol
 
@@ -136,6 +136,11 @@ DESIGNS = (
     Design("an optional leader", OptionalLeader, _read_led, _every_led),
     Design("no state (flights.py)", ReleaseAfterPrefill, _read_released, _every_released),
 )
+
+
+def with_class(design: Design, flights: type[NoFlights]) -> Design:
+    """The same fields, filled by another class."""
+    return replace(design, name=flights.__name__, make=flights)
 
 
 def _subsets(ids: Sequence[str]) -> list[Ids]:

@@ -79,7 +79,7 @@ class Timeline:
         """The chart in steps, one letter for each step: the twin of the widget, the same on every machine."""
         width = max(len(row.name) for row in self.rows)
         numbers = "".join(f"{step if step % 5 == 0 else '':>2}" for step in range(1, self.num_steps + 1))
-        lines = [f"{self.policy}: {self.num_steps} steps", f"{'step':<{width}} {numbers}"]
+        lines = [f"{self.policy}: {self.num_steps} steps", f"{'step':<{width}} {numbers}".rstrip()]
         return "\n".join([*lines, *(f"{row.name:<{width}} {self._letters(row)}".rstrip() for row in self.rows)])
 
     def sentences(self, unit: Unit) -> list[str]:

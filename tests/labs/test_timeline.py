@@ -47,7 +47,7 @@ def test_each_request_is_in_one_state_in_each_step(timeline: Timeline) -> None:
 def test_the_text_shows_a_letter_for_each_step_and_the_release_between_two(timeline: Timeline) -> None:
     assert timeline.as_text().splitlines() == [
         "early: 5 steps",
-        "step                 5",
+        "step               5",
         "request 1  P P D D .",
         "request 2  W W>P D D",
     ]
