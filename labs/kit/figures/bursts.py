@@ -48,12 +48,16 @@ def _draw_row(axes: Axes, timeline: Timeline, row: Row, place: float) -> None:
 
 
 def _draw_legend(axes: Axes) -> None:
-    """From bars without a length: every state is explained, once, whether or not it occurs."""
-    for state, (colour, hatch) in _LOOKS.items():
-        label = f"{LETTERS[state]} {state}"
-        axes.barh(0, 0, color=colour, hatch=hatch, edgecolor="black", linewidth=0.7, label=label)
-    axes.plot([], [], "D", color=COLOURS[1], markeredgecolor="black", label="released")
-    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    """Every state is explained, whether or not it occurs."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    states = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor="black", linewidth=0.7, label=f"{LETTERS[state]} {state}")
+        for state, (colour, hatch) in _LOOKS.items()
+    ]
+    released = Line2D([], [], marker="D", color=COLOURS[1], markeredgecolor="black", linestyle="none", label="released")
+    axes.legend(handles=[*states, released], loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _told(timeline: Timeline) -> str:
