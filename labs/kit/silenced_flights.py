@@ -45,7 +45,7 @@ class _Silent:
 
     def ended(self, request_id: str, completed: bool) -> list[str]:
         try:
-            return super().ended(request_id, completed)  # type: ignore[misc,no-any-return]
+            return super().ended(request_id, completed)  # type: ignore[misc]
         except UnknownRequestError:
             return []
 
