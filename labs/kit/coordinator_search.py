@@ -170,7 +170,7 @@ def designs_table(designs: Sequence[Design], ids: Sequence[str] = IDS) -> str:
         ["states it can write down", *(one["all"] for one in counted)],
         ["impossible ones among them", *(one["impossible"] for one in counted)],
         *([f"- {kind}", *(one[kind] for one in counted)] for kind in KINDS),
-        ["orders of events, states met", *(one.num_states for one in found)],
+        ["states met, in all orders of events", *(one.num_states for one in found)],
         ["impossible ones met", *(len(one.contradictions) for one in found)],
         ["states with a lost request met", *(one.num_lost for one in found)],
     ]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labs.kit.predictions import Outcome, Prediction, Word
+
+_WIDTH = 100
 
 
 @dataclass(frozen=True)
@@ -22,12 +25,17 @@ class Report:
     def compare(self, measured: Sequence[float], baseline: Sequence[float]) -> str:
         """A sentence on whether this machine agrees, with its ratio and the spread. Raises PredictionError."""
         outcome = self.claim.judge(measured, baseline)
-        return f"Published: {self.text}\nThis machine {self._verb(outcome)}: {_numbers(outcome)}."
+        here = f"This machine {self._verb(outcome)}: {_numbers(outcome)}."
+        return f"{_wrapped(f'Published: {self.text}')}\n{_wrapped(here)}"
 
     def _verb(self, outcome: Outcome) -> str:
         if outcome.verdict == "inconclusive":
             return "cannot tell, its values spread too far"
         return "agrees" if outcome.verdict == self.confirmed_by else "disagrees"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH)
 
 
 def _numbers(outcome: Outcome) -> str:

@@ -105,6 +105,8 @@ class Timeline:
             one = segment.first == segment.last
             return f"in step {segment.first}" if one else f"in steps {segment.first} to {segment.last}"
         start_s, end_s = self.span(segment, unit)
+        if self.length(unit) < 1:
+            return f"from {1000 * start_s:.0f} to {1000 * end_s:.0f} ms"
         return f"from {start_s:.2f} to {end_s:.2f} s"
 
 

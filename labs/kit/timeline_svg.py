@@ -12,12 +12,12 @@ TOP, ROW_HEIGHT, BAR_HEIGHT, LEGEND_HEIGHT = 56, 42, 28, 54
 _CHART_WIDTH = WIDTH - LABEL_WIDTH - TOKENS_WIDTH
 _ROOM_FOR_A_LETTER, _ROOM_FOR_A_WORD = 15, 84
 _MOST_TICKS = 12
-_TICK_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+_TICK_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _DIAMOND = 10
 
 # The variables are JupyterLab's, so the chart follows its theme; elsewhere it takes the colours of the page.
 STYLE = """
-.kit-timeline { max-width: 100%; height: auto; font-family: var(--jp-ui-font-family, system-ui, sans-serif); }
+.kit-timeline { max-width: 100%; margin-top: 10px; height: auto; font-family: var(--jp-ui-font-family, system-ui, sans-serif); }
 .kit-timeline text { fill: var(--jp-ui-font-color1, CanvasText); font-size: 13px; }
 .kit-timeline .title { font-size: 15px; font-weight: 600; }
 .kit-timeline .small { font-size: 12px; }

@@ -20,14 +20,15 @@ class TimelineBox(widgets.VBox):
     def __init__(self, timelines: Sequence[Timeline], session: Session) -> None:
         self._timelines = {timeline.policy: timeline for timeline in timelines}
         self._session = session
-        self.policy = widgets.Dropdown(options=list(self._timelines), description="Policy")
+        # Buttons, not a dropdown: in a notebook JupyterLab takes the arrow keys that a dropdown needs.
+        self.policy = widgets.ToggleButtons(options=list(self._timelines), description="Policy")
         self.unit = widgets.ToggleButtons(
             options=[(f"in {told}", unit) for unit, told in UNITS.items()],
             tooltips=["the same on every machine", "as this machine took them"],
             description="Axis",
         )
         self.chart = widgets.HTML()
-        super().__init__([widgets.HBox([self.policy, self.unit]), self.chart])
+        super().__init__([self.policy, self.unit, self.chart])
         self.policy.observe(self._on_choice, names="value")
         self.unit.observe(self._on_choice, names="value")
         self._draw()

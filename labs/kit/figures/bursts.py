@@ -62,8 +62,6 @@ def _draw_legend(axes: Axes) -> None:
 
 def _told(timeline: Timeline) -> str:
     firsts = [row.first_token_step for row in timeline.rows]
-    after = f"step {firsts[0]}" if len(set(firsts)) == 1 else f"steps {min(firsts)} to {max(firsts)}"
-    return (
-        f"{timeline.policy} takes {timeline.num_steps} steps, its first tokens come in {after}, and "
-        f"{sum(row.computed_tokens for row in timeline.rows)} prompt tokens are computed"
-    )
+    place = f"step {firsts[0]}" if len(set(firsts)) == 1 else f"steps {min(firsts)} to {max(firsts)}"
+    computed = sum(row.computed_tokens for row in timeline.rows)
+    return f"{timeline.policy}, {timeline.num_steps} steps, first tokens in {place}, {computed} prompt tokens computed"
