@@ -17,7 +17,8 @@ _DIAMOND = 10
 
 # The variables are JupyterLab's, so the chart follows its theme; elsewhere it takes the colours of the page.
 STYLE = """
-.kit-timeline { max-width: 100%; margin-top: 10px; height: auto; font-family: var(--jp-ui-font-family, system-ui, sans-serif); }
+.kit-timeline { max-width: 100%; height: auto; margin-top: 10px; }
+.kit-timeline { font-family: var(--jp-ui-font-family, system-ui, sans-serif); }
 .kit-timeline text { fill: var(--jp-ui-font-color1, CanvasText); font-size: 13px; }
 .kit-timeline .title { font-size: 15px; font-weight: 600; }
 .kit-timeline .small { font-size: 12px; }
