@@ -40,22 +40,26 @@ def measure_burst(
     num_requests: int,
     plan: Plan | None = None,
     *,
+    new_tokens: int = NEW_TOKENS,
     api_key: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Record:
     """Measure bursts of `num_requests` and return their record, which is not yet in any notebook.
 
-    `options` are Plan's fields by name; `questions` is not used. Raises UsageError, or ServerError when the server
-    cannot be measured: unreachable, warm-up or a single cold request failed, or not one request of a burst succeeded.
+    Every answer has at most `new_tokens` tokens. `options` are Plan's fields by name; `questions` is not used. Raises
+    UsageError, or ServerError when the server cannot be measured: unreachable, warm-up or a single cold request failed,
+    or not one request of a burst succeeded.
     """
     if not 2 <= num_requests <= MOST_REQUESTS:
         raise UsageError(f"a burst of {num_requests} requests: give 2 to {MOST_REQUESTS}")
+    if new_tokens < 1:
+        raise UsageError(f"new tokens is {new_tokens}: at least 1 is needed")
     plan = replace(plan or Plan(), **options)
     client = Client(base_url, api_key=api_key, timeout_s=plan.timeout_s)
     try:
         model = plan.model or only_model(client)
-        shooter = _Shooter(base_url, api_key, plan, client, model, progress or (lambda phase: None))
+        shooter = _Shooter(base_url, api_key, plan, client, model, new_tokens, progress or (lambda phase: None))
         return burst_record(_observe(shooter, num_requests))
     finally:
         client.close()
@@ -89,7 +93,7 @@ def _observe(shooter: _Shooter, count: int) -> BurstRun:
         model=shooter.model,
         base_url=client.urls.base,
         num_requests=count,
-        new_tokens=NEW_TOKENS,
+        new_tokens=shooter.new_tokens,
         cold=tuple(cold),
         bursts=tuple(bursts),
         nonces={"cold": [first, second], "identical": same, "document": document, "distinct": distinct, "late": late},
@@ -116,6 +120,7 @@ class _Shooter:
     plan: Plan
     client: Client
     model: str
+    new_tokens: int
     progress: Progress
     watch: CounterWatch | None = field(default=None)
 
@@ -172,10 +177,10 @@ class _Shooter:
         return client
 
     def _shoot(self, client: Client, kind: str, messages: list[Message]) -> Shot:
-        body = client.body_of(self.model, messages, NEW_TOKENS)
+        body = client.body_of(self.model, messages, self.new_tokens)
         at_s = time.perf_counter()
         try:
-            sent = Sent(kind, client.chat(self.model, messages, NEW_TOKENS), None, body)
+            sent = Sent(kind, client.chat(self.model, messages, self.new_tokens), None, body)
         except ServerError as error:
             sent = Sent(kind, None, str(error), body)
         finally:

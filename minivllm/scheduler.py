@@ -230,7 +230,9 @@ class Scheduler:
     def _unground(self, request_ids: Iterable[str]) -> None:
         """Released requests wait for room, in the line where their arrival puts them."""
         for request_id in request_ids:
-            self._wait(self.grounded.pop(request_id))
+            request = self.grounded.pop(request_id)
+            request.record("released", self._clock())
+            self._wait(request)
 
     def _start(self, request: Request) -> None:
         now = self._clock()

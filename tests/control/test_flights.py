@@ -158,6 +158,15 @@ def test_release_after_prefill_lets_followers_start_before_their_leader_has_ende
     toy.run()
 
 
+@pytest.mark.parametrize("single_flight", EXACT)
+def test_the_timeline_of_a_follower_says_when_it_was_released(single_flight: str) -> None:
+    toy = engine(single_flight, page_size=4)
+    leader, follower = toy.submit(T(22), 3), toy.submit(T(22), 2)
+    toy.run()
+    assert "released" not in [event.name for event in leader.metrics.events]
+    assert [event.name for event in follower.metrics.events][:2] == ["released", "admitted"]
+
+
 def test_release_on_finish_keeps_followers_waiting_until_their_leader_has_ended() -> None:
     toy = engine("release_on_finish", page_size=4)
     leader, follower = toy.submit(T(22), 6), toy.submit(T(22), 2)

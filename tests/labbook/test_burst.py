@@ -165,6 +165,14 @@ def test_without_yardstick_or_burst_there_is_no_record(serve, failing: tuple[int
         run(serve(fails_at_request=failing))
 
 
+def test_a_small_measurement_asks_for_few_new_tokens(serve) -> None:
+    state = serve()
+    assert run(state, 2, new_tokens=3)["new_tokens"] == 3
+    assert {body["max_tokens"] for body in state.bodies} == {3}
+    with pytest.raises(UsageError, match="new tokens is 0"):
+        run(state, 2, new_tokens=0)
+
+
 @pytest.mark.parametrize("count", [-1, 0, 1, 257])
 def test_a_burst_needs_company(serve, count: int) -> None:
     with pytest.raises(UsageError, match="give 2 to 256"):

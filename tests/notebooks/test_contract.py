@@ -133,7 +133,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     "a stored error": (with_a_stored_error, "control ended with an error"),
     "a compared time": (printing("control", "it took 12.5 ms"), "output holds a time"),
     "a compared address": (printing("control", "http://127.0.0.1:4711/v1"), "output holds a time, an address"),
-    "nothing compared after a measurement": (without_output("fresh-counters"), "start-server is ignored, and no"),
+    "nothing compared after a measurement": (without_output("signals"), "times is ignored, and no"),
     "a figure without alt": (without_alt, "text and alt are not one sentence"),
     "a figure that is not printed": (without_printed_text("token-figure"), "without printing its sentence"),
     "a widget without a twin": (without_printed_text("quiz"), "no text twin"),
