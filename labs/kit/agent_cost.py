@@ -15,7 +15,8 @@ PAGE_TOKENS = 16
 def computed_with_cache(prompt_tokens: Sequence[int], page_tokens: int = PAGE_TOKENS) -> list[int]:
     """Tokens that each step computes: the first all, every other what lies behind the whole pages of the one before.
 
-    Without a cache a step computes its whole prompt, so that list is `prompt_tokens` itself.
+    Without a cache a step computes its whole prompt, so that list is `prompt_tokens` itself. A slot would save the
+    partial page, too: the engine does exactly this with `num_slots=0`.
     """
     later = (length - reusable(before, length, page_tokens) for before, length in pairwise(prompt_tokens))
     return [*prompt_tokens[:1], *later]

@@ -24,7 +24,7 @@ def test_the_formula_is_what_the_engine_does() -> None:
     one_token = SamplingParams(max_tokens=1, temperature=0.0)
     lengths = [len(prompt) for prompt in prompts]
     for is_cached, expected in ((False, lengths), (True, computed_with_cache(lengths))):
-        with LLM(loaded, EngineConfig(num_pages=128, prefix_cache=is_cached)) as llm:
+        with LLM(loaded, EngineConfig(num_pages=128, num_slots=0, prefix_cache=is_cached)) as llm:
             outputs = [llm.generate([prompt], one_token)[0] for prompt in prompts]
         assert [output.metrics.computed_tokens for output in outputs] == expected
 

@@ -16,6 +16,7 @@ def test_the_sentence_says_where_the_curves_part() -> None:
     assert figure.png().startswith(b"\x89PNG")
 
 
-def test_a_curve_that_never_reaches_capacity_cannot_be_told() -> None:
-    with pytest.raises(StopIteration):
-        capacity_curves({"lru": [(0.5, 32)]}, 64, caption="n = 1")
+@pytest.mark.parametrize("points", [[(0.5, 32)], [(0.5, 32), (1.0, 64)], [(0.5, 32), (1.5, 0)]])
+def test_a_curve_that_does_not_cross_the_capacity_is_refused(points: list[tuple[float, int]]) -> None:
+    with pytest.raises(ValueError, match="'lru' needs a point at capacity and one beyond it"):
+        capacity_curves({"lru": points}, 64, caption="n = 1")

@@ -14,8 +14,11 @@ def capacity_curves(
 ) -> DrawnFigure:
     """A line for each eviction policy over (working set / capacity, tokens restored), with the capacity drawn in.
 
-    Each curve needs a point at capacity (1.0) and one beyond it.
+    Each curve needs a point at capacity (1.0) and one beyond it. Raises ValueError.
     """
+    for name, points in curves.items():
+        if not {1.0} < {place for place, _ in points if place >= 1.0}:
+            raise ValueError(f"the curve {name!r} needs a point at capacity and one beyond it: {list(points)}")
     figure, axes = draw(TITLE, "working set / capacity", "tokens restored in the second cycle", caption)
     for number, (name, points) in enumerate(curves.items()):
         axes.plot(*zip(*points, strict=True), label=name, marker=MARKERS[number], color=COLOURS[number], linewidth=1.2)
