@@ -12,7 +12,7 @@ TITLE = "Tokens restored when a working set comes round again"
 def capacity_curves(
     curves: Mapping[str, Sequence[tuple[float, int]]], capacity_tokens: int, *, caption: str
 ) -> DrawnFigure:
-    """A line for each eviction policy over (working set / capacity, tokens restored), with the capacity drawn in.
+    """Lines for two eviction policies over (working set / capacity, tokens restored), with the capacity drawn in.
 
     Each curve needs a point at capacity (1.0) and one beyond it. Raises ValueError.
     """
@@ -21,11 +21,18 @@ def capacity_curves(
             raise ValueError(f"the curve {name!r} needs a point at capacity and one beyond it: {list(points)}")
     figure, axes = draw(TITLE, "working set / capacity", "tokens restored in the second cycle", caption)
     for number, (name, points) in enumerate(curves.items()):
-        axes.plot(*zip(*points, strict=True), label=name, marker=MARKERS[number], color=COLOURS[number], linewidth=1.2)
+        axes.plot(
+            *zip(*points, strict=True),
+            label=name,
+            marker=MARKERS[number],
+            markersize=11 - 5 * number,  # where the curves are equal, the first still shows behind the second
+            color=COLOURS[number],
+            linewidth=3 - 1.8 * number,
+        )
     axes.axvline(1.0, color="black", linewidth=0.8, linestyle="--")
-    axes.annotate("full", (1.0, 1.0), (4, -2), xycoords=("data", "axes fraction"), textcoords="offset points", va="top")
+    axes.annotate("capacity", (1.0, 0.02), (5, 0), xycoords=("data", "axes fraction"), textcoords="offset points")
     axes.axhline(capacity_tokens / 2, color="black", linewidth=0.8, linestyle=":", label="half of what fits")
-    axes.set_ylim(bottom=-capacity_tokens * 0.04)
+    axes.set_ylim(-capacity_tokens * 0.1, capacity_tokens * 1.15)
     axes.legend(frameon=False)
     return finished(figure, f"{TITLE}: {'; '.join(_said(name, points) for name, points in curves.items())}.", caption)
 
