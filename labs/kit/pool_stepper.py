@@ -7,11 +7,11 @@ in which pages go. Nothing here knows how pages are given out, published or evic
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import TypeVar
 
+from labs.kit.own_thread import OwnThread
 from labs.kit.table import text_table
 from minivllm import LLM, SamplingParams
 from minivllm.cache.audit import PageView, eviction_order, page_contents, view_pages
@@ -89,13 +89,10 @@ class Progress:
 
 
 class PoolStepper:
-    """`make` builds the engine, which then lives in a thread of its own.
-
-    Arrays belong to the thread that made them, and JupyterLab runs what a button does in another thread than a cell.
-    """
+    """`make` builds the engine, which then lives in a thread of its own: cells and buttons may both step it."""
 
     def __init__(self, make: Callable[[], LLM]) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine of the page pool")
+        self._thread = OwnThread("engine of the page pool")
         self._llm = self._call(make)
         self._new_names: list[str] = []
         self._num_names = 0
@@ -137,10 +134,10 @@ class PoolStepper:
 
     def close(self) -> None:
         self._call(self._llm.close)
-        self._thread.shutdown()
+        self._thread.end()
 
     def _call(self, work: Callable[[], T]) -> T:
-        return self._thread.submit(work).result()
+        return self._thread.call(work)
 
     def _next_name(self) -> str:
         return ascii_uppercase[self._num_names % len(ascii_uppercase)]

@@ -76,13 +76,12 @@ class _PoolView:
 
     def _on_step(self, _: widgets.Button) -> None:
         """The next snapshot that is there already, else a step of the engine."""
-        if self._slider.value == self._stepper.last.step:
-            if self._stepper.is_idle:
-                self._say(IDLE)
-                return
-            self._slider.max = self._stepper.step().step
-        self._say("")
-        self._slider.value += 1
+        if self._slider.value < self._stepper.last.step:
+            self._show(self._slider.value + 1)
+        elif self._stepper.is_idle:
+            self._say(IDLE)
+        else:
+            self._show(self._stepper.step().step)
 
     def _on_add(self, _: widgets.Button) -> None:
         text = self._prompt.value.strip()
@@ -96,8 +95,13 @@ class _PoolView:
             return
         self._session.note("pool-request", {"topic": f"request {name}", "prompt": text})
         self._prompt.value = ""
-        self._slider.value = self._stepper.last.step
+        self._show(self._stepper.last.step)
         self._say(f"{name} has arrived. Press “Step engine”.")
+
+    def _show(self, step: int) -> None:
+        self._slider.max = self._stepper.last.step  # cells step the engine, too
+        self._slider.value = step
+        self._say("")
 
     def _say(self, text: str) -> None:
         escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -151,3 +153,16 @@ def test_it_can_be_stepped_from_any_thread(pool: Pool) -> None:
     thread.start()
     thread.join()
     assert pool.stepper.is_idle and pool.stepper.last.step == 5
+
+
+def test_a_program_that_leaves_it_open_ends_in_peace() -> None:
+    program = (
+        "from labs.kit.pool_stepper import PoolStepper\n"
+        "from labs.kit.small_engine import small_llm\n"
+        "from minivllm.models.loading import load_model\n"
+        "pool = PoolStepper(lambda: small_llm(load_model('tiny')))\n"
+        "pool.arrive([5, 6, 7], max_tokens=2)\n"
+        "print(pool.run().title)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "Step 2. A computes answer token 1 and ends.\n"), done.stderr
