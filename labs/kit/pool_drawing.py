@@ -26,7 +26,7 @@ _STYLE = """<style>
 [data-jp-theme-light="false"] .page-pool, .vscode-dark .page-pool { --ink: #e8edf2; --soft: #b4bec9; --line: #77818c;
   --slot: #0f151c; --active: #17395e; --cached: #4b3611; --changed: #8cc2ff; }
 .page-pool p { margin: 0 0 .6em; }
-.page-pool .said { font-size: 15px; min-height: 2.8em; }
+.page-pool .said { font-size: 15px; min-height: 1.5em; }
 .page-pool ul { list-style: none; margin: 0 0 .8em; padding: 0; }
 .page-pool .pages { display: grid; grid-template-columns: repeat(auto-fill, minmax(9.4rem, 1fr)); gap: .55rem; }
 .page-pool .page { border: 1.5px solid var(--line); border-radius: 7px; margin: 0; padding: .4rem .5rem .45rem; }
@@ -40,11 +40,12 @@ _STYLE = """<style>
 .page-pool .slot { background: var(--slot); border-radius: 3px; font: 12px/1.5 ui-monospace, monospace; height: 1.5em;
   overflow: hidden; padding: 0 .3em; text-overflow: ellipsis; white-space: nowrap; }
 .page-pool .empty { background: none; border: 1px dotted var(--line); box-sizing: border-box; }
-.page-pool .foot { color: var(--soft); font-size: 12px; min-height: 1.7em; }
+.page-pool .foot { color: var(--soft); font-size: 12px; min-height: 1.7em; white-space: nowrap; }
 .page-pool .owner { border: 2px solid; border-radius: 9px; color: var(--ink); display: inline-block; font-weight: 650;
   line-height: 1.2; padding: 0 .4em; }
 .page-pool .line { align-items: baseline; display: flex; flex-wrap: wrap; gap: .35rem; margin: 0 0 .35em; }
 .page-pool .line .what { min-width: 11em; color: var(--soft); }
+.page-pool .between { color: var(--soft); font-size: 12px; }
 .page-pool .chip { border: 1px solid var(--line); border-radius: 4px; padding: 0 .45em; }
 .page-pool .legend { color: var(--soft); font-size: 12px; }
 </style>"""
@@ -56,13 +57,14 @@ def pool_html(snapshot: Snapshot) -> str:
     tables = "".join(
         _line("page table of", _owner(name), _chips(table, "→")) for name, table in snapshot.page_tables.items()
     )
-    legend = " · ".join(f"{MARKS[state]} {state}: {meaning}" for state, meaning in MEANINGS.items())
+    meanings = [f"{MARKS[state]} {state}: {meaning}" for state, meaning in MEANINGS.items()]
+    legend = " · ".join([*meanings, "first page, after page n: how it is found", "thick frame: changed in this step"])
     return (
         f'{_STYLE}<div class="page-pool" role="group" aria-label="Page pool after step {snapshot.step}">'
         f'<p class="said" aria-live="polite"><b>Step {snapshot.step}.</b> {escape(snapshot.said)}</p>'
         f'<ul class="pages" aria-label="Pages">{cards}</ul>'
         f"{tables}{_queue(snapshot)}"
-        f'<p class="legend">{legend} · thick frame, “changed”: not as it was a step before</p></div>'
+        f'<p class="legend">{legend}</p></div>'
     )
 
 
@@ -94,15 +96,15 @@ def _foot(page: PageState) -> tuple[str, str]:
     if view.owners:
         return f"held by {' '.join(map(_owner, view.owners))}", f"{view.references} ref{'s' * (view.references != 1)}"
     what = {"cached": "evicted", "free": "given out"}[view.state]
-    return "held by nobody" if view.state == "cached" else "", f"{what} {_ordinal(page.turn)}" if page.turn else ""
+    return f"{view.references} refs", f"{what} {_ordinal(page.turn)}" if page.turn else ""
 
 
 def _behind(page: PageState) -> str:
     """Where the page hangs in the prefix index."""
     if not page.view.indexed:
-        return "" if page.view.state == "free" else "not findable yet"
+        return "" if page.view.state == "free" else "not findable"
     parent = page.view.parent_page_id
-    return "findable, first page" if parent is None else f"findable behind page {parent}"
+    return "first page" if parent is None else f"after page {parent}"
 
 
 def _queue(snapshot: Snapshot) -> str:
@@ -119,7 +121,8 @@ def _line(what: str, owner: str, content: str) -> str:
 
 
 def _chips(page_ids: Iterable[int], between: str) -> str:
-    return f" {between} ".join(f'<span class="chip">{page_id}</span>' for page_id in page_ids)
+    joint = f' <span class="between">{between}</span> '
+    return joint.join(f'<span class="chip">{page_id}</span>' for page_id in page_ids)
 
 
 def _owner(name: str) -> str:
