@@ -40,7 +40,8 @@ class ModelRunner:
     def __init__(self, decoder: Decoder, storage: KVStorage, attention: PagedAttention) -> None:
         self._decoder = decoder
         self._storage = storage
-        self._attention = attention
+        self.attention = attention
+        """Called once for each layer of a step. Whoever wants to watch it may put something in front between steps."""
 
     def forward(self, work: Sequence[Work]) -> ForwardResult:
         """Compute the work, store its KV, and return logits for the rows that need them."""
@@ -48,7 +49,7 @@ class ModelRunner:
         hidden = self._decoder(
             plan.token_ids,
             plan.positions,
-            lambda layer, queries, keys, values: self._attention(layer, queries, keys, values, plan),
+            lambda layer, queries, keys, values: self.attention(layer, queries, keys, values, plan),
         )
         logit_rows, wanted = _logit_rows(work, plan)
         logits = self._decoder.logits(hidden[mx.array(wanted)]) if wanted else None
@@ -71,7 +72,7 @@ class ModelRunner:
             found.append((keys, values))
             if len(found) == num_layers:
                 raise _EnoughError
-            return self._attention(layer, queries, keys, values, plan)
+            return self.attention(layer, queries, keys, values, plan)
 
         with contextlib.suppress(_EnoughError):
             self._decoder(plan.token_ids, plan.positions, attend)

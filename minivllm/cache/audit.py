@@ -57,6 +57,26 @@ def _view(manager: CacheManager, page_id: int, is_free: bool, owners: list[str])
     )
 
 
+def page_contents(manager: CacheManager, requests: Iterable[Request]) -> dict[int, tuple[int, ...]]:
+    """The tokens whose keys and values each page holds, as index, slots and page tables tell it. Others are left out.
+
+    Of an active page only what is computed: it may have no tokens yet.
+    """
+    size, of_index = manager.page_size, getattr(manager.index, "page", None)
+    contents = {} if of_index is None else {page: of_index(page).token_ids for page in manager.index.page_ids()}
+    contents |= {partial.page_id: partial.token_ids for _, partial in manager.partials}
+    for request in requests:
+        computed = tuple(request.token_ids[: request.num_computed_tokens])
+        contents |= {page: computed[at * size : (at + 1) * size] for at, page in enumerate(request.page_table)}
+    return contents
+
+
+def eviction_order(manager: CacheManager) -> list[int] | None:
+    """The cached pages, the next victim first, as the eviction policy has them. None: this policy does not tell."""
+    order = getattr(manager.eviction, "order", None)
+    return None if order is None else list(order())
+
+
 def check(engine: Engine) -> None:
     """Raise `AuditError` unless every invariant holds for this engine."""
     check_books(engine.manager, engine.requests)
@@ -128,9 +148,9 @@ def _candidate_problems(pages: list[PageView], manager: CacheManager) -> Iterabl
         yield f"pages {sorted(manager.cached_page_ids)} are counted as cached, {cached} are"
     if len(manager.eviction) != len(cached):
         yield f"{len(manager.eviction)} pages are candidates for eviction, {len(cached)} are cached"
-    order = getattr(manager.eviction, "order", None)
-    if order is not None and sorted(order()) != cached:
-        yield f"pages {sorted(order())} are candidates for eviction, {cached} are cached"
+    order = eviction_order(manager)
+    if order is not None and sorted(order) != cached:
+        yield f"pages {sorted(order)} are candidates for eviction, {cached} are cached"
 
 
 def _promise_problems(manager: CacheManager, requests: list[Request]) -> Iterable[str]:

@@ -44,7 +44,9 @@ def sweep_sentence(rows: Sequence[Row]) -> str:
         for name, curve in sorted(_curves(rows).items(), key=lambda item: (-item[1][-1][1], item[0]))
     ]
     capacities = sorted({row["capacity_blocks"] for row in rows})
-    ends = f"from {capacities[0]:,} to {capacities[-1]:,} blocks of {rows[0]['block_tokens']} tokens"
+    block_tokens = rows[0]["block_tokens"]
+    unit = "tokens" if block_tokens == 1 else f"blocks of {block_tokens} tokens"
+    ends = f"from {capacities[0]:,} to {capacities[-1]:,} {unit}"
     return f"Hit ratio of tokens {ends}: {', '.join(told)}."
 
 

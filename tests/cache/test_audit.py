@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from labs.kit.toy_engine import T, ToyEngine
-from minivllm.cache.audit import AuditError, PageView, check_books, view_pages
+from minivllm.cache.audit import AuditError, PageView, check_books, eviction_order, page_contents, view_pages
 from minivllm.cache.page_pool import RefCountedPagePool
 from minivllm.cache.prefix_index import ChainedPrefixIndex
 from minivllm.cache.room import Room
@@ -303,3 +303,23 @@ def test_the_audit_of_an_engine_sees_requests_that_are_not_listed_as_lost_pages(
     requests: list[Request] = [books.one]
     with pytest.raises(AuditError, match="page 6 is held by nobody"):
         check_books(books.manager, requests)
+
+
+def test_the_contents_of_pages_are_those_of_index_and_page_tables() -> None:
+    books = Books()
+    assert page_contents(books.manager, books.engine.requests) == {
+        0: (90, 91), 1: (92, 93), 2: (1, 2), 3: (3, 4), 4: (5, 6), 5: (books.one.token_ids[6],), 6: (8,),
+    }  # fmt: skip
+
+
+def test_the_content_of_a_slots_partial_page_is_told_too() -> None:
+    engine = ToyEngine(page_size=2, num_slots=1)
+    engine.ask([1, 2, 3])
+    assert sorted(page_contents(engine.manager, engine.requests).values()) == [(1, 2), (3,)]
+
+
+def test_the_order_of_eviction_is_the_policys_own() -> None:
+    assert eviction_order(Books().manager) == [1, 0]
+    engine = ToyEngine(eviction="lfu")
+    engine.ask(T(4))
+    assert engine.manager.num_cached_pages == 1 and eviction_order(engine.manager) is None

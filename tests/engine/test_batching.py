@@ -77,7 +77,7 @@ def test_the_size_of_a_chunk_does_not_change_the_answer(
 def test_mlx_own_kernel_gives_the_same_answers_as_two_products(make_llm: MakeLLM, tiny_oracle: Oracle) -> None:
     """The path of GPUs, run here on the CPU."""
     llm = make_llm(max_batched_tokens=20)
-    llm.engine._runner._attention = PortableAttention(llm.engine.storage, fused=True)
+    llm.engine.runner.attention = PortableAttention(llm.engine.storage, fused=True)
     for output in llm.generate([list(range(5, 55)), list(range(5, 30)), [7]], greedy(6)):
         tiny_oracle.assert_greedy(output.prompt_token_ids, output.token_ids)
 

@@ -36,8 +36,8 @@ def engines(
         num_pages=32, max_batched_tokens=24, debug_poison_pages=True, kv_bits=request.param, kv_group_size=32
     )
     made = [LLM(tiny, replace(base, attention=attention)) for attention in ("metal", "portable")]
-    assert isinstance(made[0].engine._runner._attention, MetalAttention)
-    assert isinstance(made[1].engine._runner._attention, PortableAttention)
+    assert isinstance(made[0].engine.runner.attention, MetalAttention)
+    assert isinstance(made[1].engine.runner.attention, PortableAttention)
     yield made[0], made[1]
     for llm in made:
         audit.check(llm.engine)
