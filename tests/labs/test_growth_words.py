@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from labs.kit.growth_words import growth_counts, growth_said, times_at
+
+
+def record(cold_s: list[float], warm_s: list[float], **tokens: list[int | None]) -> dict[str, Any]:
+    """Three pairs, of 10, 30 and 50 words."""
+    lengths = [{"words": w, "cold_s": c, "warm_s": h} for w, c, h in zip((10, 30, 50), cold_s, warm_s, strict=True)]
+    requests = [
+        {"phase": phase, "error": None, "prompt_tokens": 100, "cached_tokens": None if count is None else 100 - count}
+        for phase, counts in tokens.items()
+        for count in counts
+    ]
+    return {"lengths": lengths, "requests": requests}
+
+
+def test_the_times_of_the_longest_and_of_the_shortest_length_are_told_apart() -> None:
+    pairs = record([0.1, 0.2, 0.3], [0.01, 0.02, 0.03])
+    assert times_at(pairs, "warm", longest=True) == [0.03]
+    assert times_at(pairs, "cold", longest=False) == [0.1]
+
+
+def test_a_warm_time_that_gains_little_is_flat_and_one_that_gains_much_is_not() -> None:
+    flat = growth_said(record([0.1, 0.2, 0.3], [0.05, 0.05, 0.06]))
+    assert (
+        flat
+        == "cold 100 ms to 300 ms, warm 50 ms to 60 ms: the warm time gains 5% of what the cold time gains. "
+        + ("Flat, as the field reports.")
+    )
+    assert growth_said(record([0.1, 0.2, 0.3], [0.1, 0.2, 0.28])).endswith(
+        "gains 90% of what the cold time gains. Here it is not flat."
+    )
+    assert "gains 0%" in growth_said(record([0.1, 0.2, 0.3], [0.06, 0.05, 0.05]))
+
+
+def test_a_cold_time_that_does_not_grow_is_nothing_to_compare_with() -> None:
+    assert "did not grow" in growth_said(record([0.3, 0.2, 0.3], [0.05, 0.05, 0.06]))
+
+
+def test_the_tokens_say_the_same_without_a_clock() -> None:
+    counts = growth_counts(record([1, 1, 1], [1, 1, 1], cold=[40, 80, 120], warm=[20, 25, 33]))
+    assert (
+        counts
+        == "cold: computed tokens grow with the prompt\nwarm: computed tokens hardly change, by less than two pages"
+    )
+    assert "warm: computed tokens grow, too" in growth_counts(
+        record([1, 1, 1], [1, 1, 1], cold=[40, 120], warm=[40, 120])
+    )
+
+
+@pytest.mark.parametrize("phase", ["cold", "warm"])
+def test_a_server_that_tells_no_cached_tokens_is_said_to_tell_none(phase: str) -> None:
+    tokens: dict[str, list[int | None]] = {"cold": [40, 80], "warm": [20, 20], phase: [None, None]}
+    assert "tells no cached tokens" in growth_counts(record([1, 1, 1], [1, 1, 1], **tokens))
