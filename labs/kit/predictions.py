@@ -97,7 +97,8 @@ def _same(smallest_effect: float) -> tuple[float, float]:
 def _ratio_interval(measured: Sequence[float], baseline: Sequence[float]) -> Interval:
     value = median(measured) / median(baseline)
     if min(len(measured), len(baseline)) < ENOUGH_REPEATS:
-        return Interval(value, min(measured) / max(baseline), max(measured) / min(baseline), None, 0, 0)
+        ratios = [one / other for one in measured for other in baseline]
+        return Interval(value, min(ratios), max(ratios), None, 0, 0)
 
     def draw(generator: random.Random) -> float:
         return median(again(measured, generator)) / median(again(baseline, generator))

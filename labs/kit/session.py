@@ -39,12 +39,15 @@ class Session:
         """Write a prediction down, before the measurement runs. Raises PredictionError.
 
         What equals the notebook's placeholder is recorded as nobody's own (`is_default`), unless `is_mine` says that
-        the learner means it. A prediction of the same topic that was not measured yet is replaced.
+        the learner means it. An open prediction of the same topic, not measured yet, is replaced; but a placeholder
+        never replaces a learner's own: running the cell again must not lose what was set in the form.
         """
         prediction = Prediction(topic, direction, ratio, smallest_effect)
         is_default = is_placeholder(prediction) and not is_mine
         before = next((guess for guess in reversed(self._guesses) if guess.topic == topic and guess.is_open), None)
         if before is not None:
+            if is_default and not before.is_default:
+                return before
             before.is_open = False
         guess = Guess(prediction, self._note_prediction(prediction, is_default, before))
         self._guesses.append(guess)

@@ -111,6 +111,11 @@ def test_the_same_needs_a_narrow_interval_and_no_mere_lack_of_difference() -> No
     assert verdicts(same, 1.0, 12, sigma=0.05)["supported"] == 120
 
 
+def test_the_limits_of_few_values_hold_every_pair_whatever_their_sign() -> None:
+    outcome = smaller().judge(measured=[-0.1, 0.2], baseline=[1.0, 2.0])
+    assert (outcome.low, outcome.high) == (-0.1, 0.2)
+
+
 def test_the_size_is_judged_as_a_factor_in_both_directions() -> None:
     assert smaller(0.5).judge([0.25], [1.0]).off_by_factor == pytest.approx(2.0)
     assert smaller(0.125).judge([0.25], [1.0]).off_by_factor == pytest.approx(2.0)

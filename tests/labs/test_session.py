@@ -67,6 +67,15 @@ def test_running_the_prediction_cell_again_replaces_an_open_prediction_and_follo
     assert (replacing["replaces"], anew["replaces"]) == (first["id"], None)
 
 
+def test_a_placeholder_never_replaces_a_prediction_that_somebody_set(session: Session) -> None:
+    guess = session.predict("a warm request, cache on", "smaller", 0.5)
+    session.revise(guess, "smaller", 0.2)
+    again = session.predict("a warm request, cache on", "smaller", 0.5)
+    assert again is guess and again.prediction.ratio == 0.2
+    session.judge(again, [0.2], [1.0])
+    assert session.predict("a warm request, cache on", "smaller", 0.5).is_default
+
+
 def test_what_a_notebook_came_with_is_nobodys_own_until_somebody_sets_it(session: Session) -> None:
     guess = session.predict("a warm request, cache on", "smaller", 0.5)
     assert guess.is_default and "not yet yours" in guess.sentence

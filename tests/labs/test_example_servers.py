@@ -11,7 +11,7 @@ from labbook.measure import measure
 from labbook.prompts import conversation, fresh_nonces, question, synthetic_text
 from labs.kit.doubles import double
 from labs.kit.evidence import counter_gain, counts_of, evidence_form
-from labs.kit.lookalikes import ALIKE, FLAGS, WHAT_THEY_ARE, measured_double
+from labs.kit.example_servers import ALIKE, FLAGS, WHAT_THEY_ARE, measured_double
 from labs.kit.stale_nonce import stale_nonce
 
 PLAN: dict[str, Any] = {"prefix_words": 40, "questions": 1, "repeats": 1, "answer_tokens": 1}
