@@ -9,6 +9,8 @@ from labbook.record import Record
 
 # A warm time that grows by less than this share of the cold time's growth is flat for all that a reader cares.
 FLAT_BELOW = 0.25
+# Unless the cold time grows at least so many times, the machine was busy or the prompts were too short.
+GROWS_FROM = 1.5
 _TWO_PAGES = 32
 
 
@@ -26,9 +28,9 @@ def growth_said(record: Record) -> str:
         for phase in ("cold", "warm")
     }
     told = ", ".join(f"{phase} {_ms(first)} to {_ms(last)}" for phase, (first, last) in times.items())
+    if times["cold"][1] < GROWS_FROM * times["cold"][0]:
+        return f"{told}: here the cold time hardly grew with the prompt, so nothing can be compared with it."
     gained = {phase: last - first for phase, (first, last) in times.items()}
-    if gained["cold"] <= 0:
-        return f"{told}: here the cold time did not grow with the prompt, so nothing can be compared with it."
     share = max(gained["warm"], 0) / gained["cold"]
     if share < FLAT_BELOW:
         return f"{told}: the warm time gains {share:.0%} of what the cold time gains. Flat, as the field reports."

@@ -51,9 +51,7 @@ class PredictionForm:
 
 def _usual_ratio(direction: Direction, smallest_effect: float) -> float:
     """Where the size goes when a direction is chosen that it does not fit."""
-    usual = {
-        "smaller": min(0.5, (1 - smallest_effect) / 2),
-        "same": 1.0,
-        "larger": max(2.0, 1.5 * (1 + smallest_effect)),
-    }
-    return usual[direction]
+    if direction == "same":
+        return 1.0
+    usual, bound = (0.5, 1 - smallest_effect) if direction == "smaller" else (2.0, 1 + smallest_effect)
+    return usual if direction_of(usual, smallest_effect) == direction else float(f"{usual * bound:.3g}")

@@ -95,9 +95,9 @@ def test_what_is_not_so_is_hardly_ever_supported_and_what_is_so_hardly_ever_refu
     """At the bound itself a claim is as false as it is true: the worst case, where 2.5 % each are to be expected."""
     at_the_bound = verdicts(smaller(), 0.85, num_values)
     assert at_the_bound["supported"] <= 9 and at_the_bound["refuted"] <= 9
-    assert verdicts(smaller(), 1.0, num_values)["supported"] == 0
+    assert verdicts(smaller(), 1.0, num_values)["supported"] <= 2
     assert verdicts(smaller(), 0.5, num_values)["refuted"] == 0
-    assert verdicts(Prediction("off", "same", 1.0), 1.3, num_values)["supported"] == 0
+    assert verdicts(Prediction("off", "same", 1.0), 1.3, num_values)["supported"] <= 2
 
 
 def test_more_repeats_decide_what_few_leave_open() -> None:
