@@ -38,6 +38,12 @@ def origin(engine: str) -> str:
     return f"a double of {engine} {DIALECTS[engine].version}: the model `tiny` behind its dialect; {engine} did not run"
 
 
+def command(engine: str) -> str:
+    """How to start the same double in a terminal."""
+    flags = FLAGS[engine]
+    return " ".join(["python -m labs.kit.doubles", engine, *(["--", *flags] if flags else [])])
+
+
 def measured_double(
     engine: str, label: str, plan: dict[str, Any], *, faults: dict[str, Any] | None = None, flags: Sequence[str] = ()
 ) -> Record:
