@@ -23,8 +23,8 @@ def calibration_figure(calibration: Calibration) -> DrawnFigure:
     """The last own prediction of every topic: an open circle, a line, and a filled marker for what was measured."""
     rows = list(calibration.latest_by_topic.values())
     caption = (
-        f"n = {len(rows)} topics, each the last time it was predicted; {calibration.num_defaults} placeholders are "
-        "not drawn; every point is a ratio, whatever the device"
+        f"n = {len(rows)} topics, each the last time it was predicted; placeholders not drawn: "
+        f"{calibration.num_defaults}; every point is a ratio, whatever the device"
     )
     figure, axes = draw(_TITLE, _X_LABEL, "", caption)
     figure.set_size_inches(7.6, 2.2 + _ROW_INCHES * max(len(rows), 2))
