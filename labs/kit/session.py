@@ -54,11 +54,11 @@ class Session:
         return guess
 
     def revise(self, guess: Guess, direction: Direction, ratio: float) -> Guess:
-        """Write another version down as the learner's own. Raises PredictionError when the measurement has begun."""
+        """Write another version down as the learner's own. Raises PredictionError when the guess is closed."""
         self._require_predicted(guess)
         if not guess.is_open:
             raise PredictionError(
-                f"{guess.topic!r} is being measured already, so it stays as it is: to predict anew, run its cell again"
+                f"{guess.topic!r} stays as it is, because its measurement has begun: to predict anew, run its cell again"
             )
         prediction = Prediction(guess.topic, direction, ratio, guess.prediction.smallest_effect)
         if prediction != guess.prediction or guess.is_default:

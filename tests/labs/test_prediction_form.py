@@ -52,7 +52,7 @@ def test_the_status_says_what_is_written_down_what_is_not_and_why(session: Sessi
     with session.measuring(guess):
         pass
     form.choose_ratio(0.1)
-    assert form.write_down().startswith("Not recorded: 'warm' is being measured already")
+    assert form.write_down().startswith("Not recorded: 'warm' stays as it is, because its measurement has begun")
     assert guess.prediction.ratio == 0.2
 
 

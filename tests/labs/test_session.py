@@ -49,7 +49,7 @@ def test_what_is_already_written_down_is_not_written_twice(session: Session) -> 
 
 def test_a_measurement_closes_its_prediction(session: Session) -> None:
     guess = session.predict("warm", "smaller", 0.5)
-    with session.measuring(guess), pytest.raises(PredictionError, match="is being measured already"):
+    with session.measuring(guess), pytest.raises(PredictionError, match="its measurement has begun"):
         session.revise(guess, "larger", 2.0)
     with pytest.raises(PredictionError, match="run its cell again"):
         session.revise(guess, "larger", 2.0)
