@@ -58,7 +58,8 @@ class Session:
         self._require_predicted(guess)
         if not guess.is_open:
             raise PredictionError(
-                f"{guess.topic!r} stays as it is, because its measurement has begun: to predict anew, run its cell again"
+                f"{guess.topic!r} stays as it is, because its measurement has begun: "
+                "to predict anew, run its cell again"
             )
         prediction = Prediction(guess.topic, direction, ratio, guess.prediction.smallest_effect)
         if prediction != guess.prediction or guess.is_default:
