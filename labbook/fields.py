@@ -43,6 +43,7 @@ def run_record(
         "first_error": run.failures[0] if run.failures else None,
         "requests": requests(run.sent),
         "questions": run.plan.questions,
+        "answer_tokens": run.plan.answer_tokens,
         "groups": len(run.nonces),
         "competitors": len(run.nonces[0].competing),
         "repeat_rule": run.repeats.rule,

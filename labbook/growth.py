@@ -104,7 +104,7 @@ class _Observer:
         sent = []
         for phase, number in (("cold", 0), ("warm", 1)):
             asked = prompts.conversation(nonce, text, prompts.question(number, self.plan.seed))
-            one = send(self.client, self.model, phase, asked, pair)
+            one = send(self.client, self.model, phase, asked, self.plan.answer_tokens, pair)
             watch.step(phase, queried_tokens([one]))
             self.progress(phase)
             sent.append(one)

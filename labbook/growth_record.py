@@ -31,6 +31,7 @@ def growth_record(run: GrowthRun, facts: ServerFacts, dropped_fields: Sequence[s
         "question": "does the time grow with the length of a prompt that is there already?",
         "timed": run.timed,
         "per": run.per,
+        "answer_tokens": run.plan.answer_tokens,
         "prompt_tokens": max((answer.prompt_tokens or 0 for answer in run.answers("cold")), default=0) or None,
         "lines": {"cold": _line(lines.cold), "warm": _line(lines.warm), "method": METHOD},
         "slope_ratio": lines.slope_ratio.as_dict() if lines.slope_ratio else None,

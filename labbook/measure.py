@@ -25,8 +25,6 @@ from labbook.record import Record
 from labbook.repeats import Repeats, repeats_for
 from labbook.run import Plan, Sent, queried_tokens
 
-MAX_NEW_TOKENS = 8
-
 Progress = Callable[[str], None]
 
 
@@ -66,11 +64,13 @@ def only_model(client: Client) -> str:
     return names[0]
 
 
-def send(client: Client, model: str, phase: str, messages: list[prompts.Message], group: int = 1) -> Sent:
+def send(
+    client: Client, model: str, phase: str, messages: list[prompts.Message], answer_tokens: int, group: int = 1
+) -> Sent:
     """One request, and what became of it; a refusal is an error in it, and raises nothing."""
-    body = client.body_of(model, messages, MAX_NEW_TOKENS)
+    body = client.body_of(model, messages, answer_tokens)
     try:
-        return Sent(phase, client.chat(model, messages, MAX_NEW_TOKENS), None, body, group)
+        return Sent(phase, client.chat(model, messages, answer_tokens), None, body, group)
     except ServerError as error:
         return Sent(phase, None, str(error), body, group)
 
@@ -85,7 +85,8 @@ def must(sent: Sent) -> Answer:
 def warm_up(client: Client, model: str, plan: Plan, nonce: str) -> Answer:
     """A request of the measured shape with other words. Raises ServerError when it fails."""
     text = prompts.shuffled(plan.shared_text, plan.seed)
-    return must(send(client, model, "warm-up", prompts.conversation(nonce, text, prompts.question(0, plan.seed))))
+    asked = prompts.conversation(nonce, text, prompts.question(0, plan.seed))
+    return must(send(client, model, "warm-up", asked, plan.answer_tokens))
 
 
 @dataclass
@@ -143,7 +144,7 @@ class _Observer:
         for step in steps:
             if not is_cold and step.phase in ("warm", "again"):
                 continue  # without its cold request none of them would be warm
-            sent = send(self.client, self.model, step.phase, step.messages, len(self.nonces))
+            sent = send(self.client, self.model, step.phase, step.messages, self.plan.answer_tokens, len(self.nonces))
             watch.step(step.phase, queried_tokens([sent]))
             self.progress(step.phase)
             self.sent.append(sent)

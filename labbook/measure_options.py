@@ -8,7 +8,14 @@ from pathlib import Path
 from labbook.book import default_name
 from labbook.errors import LabbookError, UsageError
 from labbook.places import check_regular, file_argument
-from labbook.run import DEFAULT_COMPETITORS, DEFAULT_MOST_S, DEFAULT_PREFIX_WORDS, DEFAULT_QUESTIONS, Plan
+from labbook.run import (
+    DEFAULT_ANSWER_TOKENS,
+    DEFAULT_COMPETITORS,
+    DEFAULT_MOST_S,
+    DEFAULT_PREFIX_WORDS,
+    DEFAULT_QUESTIONS,
+    Plan,
+)
 from labbook.verdict import WORDS
 
 EXPERIMENTS = ("pair", "repeat", "control", "eviction", "growth", "burst")
@@ -62,6 +69,13 @@ def parser() -> argparse.ArgumentParser:
         default=DEFAULT_COMPETITORS,
         metavar="N",
         help=f"prompts in between, of the experiment eviction ({DEFAULT_COMPETITORS})",
+    )
+    add(
+        "--answer-tokens",
+        type=int,
+        default=DEFAULT_ANSWER_TOKENS,
+        metavar="N",
+        help=f"most tokens of an answer ({DEFAULT_ANSWER_TOKENS}); a burst has a number of its own",
     )
     add(
         "--burst",
@@ -121,6 +135,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         seed=options.seed,
         repeats=options.repeats,
         competitors=options.competitors,
+        answer_tokens=options.answer_tokens,
         most_s=options.most_seconds,
     )
 

@@ -14,6 +14,7 @@ from labbook.repeats import repeats_for
 DEFAULT_PREFIX_WORDS = 600
 DEFAULT_QUESTIONS = 3
 DEFAULT_COMPETITORS = 8
+DEFAULT_ANSWER_TOKENS = 8
 MOST_COMPETITORS = 256
 DEFAULT_MOST_S = 600.0
 MAX_TIMEOUT_S = 86_400.0  # a day; a socket takes no endless number
@@ -35,6 +36,7 @@ class Plan:
     seed: int = 0
     repeats: int | None = None  # groups of requests; None: as many as are needed
     competitors: int = DEFAULT_COMPETITORS  # of the eviction experiment
+    answer_tokens: int = DEFAULT_ANSWER_TOKENS  # most tokens of an answer; what is judged is the time to the first
     most_s: float = DEFAULT_MOST_S  # no group is added that would not end within this time
 
     def __post_init__(self) -> None:
@@ -49,6 +51,8 @@ class Plan:
         repeats_for(self.repeats)
         if not 1 <= self.competitors <= MOST_COMPETITORS:
             raise UsageError(f"competitors is {self.competitors}: give 1 to {MOST_COMPETITORS}")
+        if self.answer_tokens < 1:
+            raise UsageError(f"answer tokens is {self.answer_tokens}: at least 1 is needed")
         if not self.most_s > 0:
             raise UsageError(f"the time to repeat in is {self.most_s} s: a positive number of seconds is needed")
         if self.prefix_text is not None and not self.prefix_text.strip():

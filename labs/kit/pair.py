@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labbook.record import Record
+from labs.kit.table import text_table
 
 
 def seconds(record: Record, *phases: str) -> list[float]:
@@ -18,6 +19,15 @@ def seconds(record: Record, *phases: str) -> list[float]:
 def cached_tokens(record: Record, *phases: str) -> list[int | None]:
     """The cached tokens of each request of these phases; None where the server did not tell."""
     return [request.get("cached_tokens") for request in record["requests"] if request["phase"] in phases]
+
+
+def signal_table(record: Record) -> str:
+    """The three signals: what each says, and what it supports."""
+    rows = [
+        (name.replace("_", " "), signal["value"], signal["unit"], signal["supports"] or "cannot tell")
+        for name, signal in record["signals"].items()
+    ]
+    return text_table(("signal", "value", "unit", "supports"), rows)
 
 
 def count_facts(record: Record) -> str:

@@ -1,17 +1,31 @@
-"""A prediction made before a measurement, and the verdict that the measurement gives it."""
+"""A prediction made before a measurement, and the verdict that the measurement gives it.
+
+A verdict compares an interval of the measured ratio with what the direction claims. It is a test of two one-sided
+hypotheses: `supported` and `refuted` need the whole interval on one side of the smallest effect of interest, and
+"same" claims equivalence, which a mere lack of difference does not support. D. J. Schuirmann, A comparison of the two
+one-sided tests procedure and the power approach (1987); the interval here has 95 %, theirs 90 %.
+"""
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, Literal, get_args
 
+from labbook.statistics import Interval, again, bootstrap
+
 Direction = Literal["smaller", "same", "larger"]
 Word = Literal["supported", "refuted", "inconclusive"]
+DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 RIGHT_BELOW_FACTOR = 1.1
+# A resampled median of fewer values nearly always reaches from the least to the largest of them, and then the limits
+# may as well say so.
+ENOUGH_REPEATS = 6
+RESAMPLES = 1000
 
 
 class PredictionError(ValueError):
@@ -31,66 +45,92 @@ class Prediction:
     smallest_effect: float = 0.15
 
     def __post_init__(self) -> None:
-        if self.direction not in get_args(Direction):
-            raise PredictionError(f"direction is {self.direction!r}: choose from {', '.join(get_args(Direction))}")
+        if self.direction not in DIRECTIONS:
+            raise PredictionError(f"direction is {self.direction!r}: choose from {', '.join(DIRECTIONS)}")
         if not (math.isfinite(self.ratio) and self.ratio > 0):
             raise PredictionError(f"ratio is {self.ratio}: give measured / baseline, a number above 0")
         if not 0 < self.smallest_effect < 1:
             raise PredictionError(f"smallest_effect is {self.smallest_effect}: give a share between 0 and 1")
-        if self._direction_of(self.ratio, self.ratio) != self.direction:
+        if direction_of(self.ratio, self.smallest_effect) != self.direction:
+            low, high = _same(self.smallest_effect)
             raise PredictionError(
                 f"direction {self.direction!r} and ratio {self.ratio:g} contradict each other: "
-                f"'same' is {self._low:g} to {self._high:g}, 'smaller' is below, 'larger' above"
+                f"'same' is {low:g} to {high:g}, 'smaller' is below, 'larger' above"
             )
 
-    def judge(self, measured: Sequence[float], baseline: Sequence[float]) -> Outcome:
-        """Compare every measured value with every baseline value.
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.direction}, about {self.ratio:g} of the baseline"
 
-        Supported: all these ratios lie where the direction says. Refuted: none does. Else inconclusive: there are too
-        few values, or they spread too far. Raises PredictionError when there is nothing to compare.
+    def judge(self, measured: Sequence[float], baseline: Sequence[float]) -> Outcome:
+        """Compare the median measured value with the median of the baseline.
+
+        Supported: the interval of their ratio lies where the direction says. Refuted: all of it lies elsewhere. Else
+        inconclusive: there are too few values, or they spread too far. The interval is a bootstrap's where both sides
+        have six values or more; of fewer it reaches from the least to the largest ratio of any two values. Raises
+        PredictionError when there is nothing to compare.
         """
         if not measured or not baseline or min(baseline) <= 0:
             raise PredictionError(f"cannot judge {self.topic!r}: both sides need values, the baseline above 0")
-        low, high = min(measured) / max(baseline), max(measured) / min(baseline)
-        return Outcome(self, median(measured) / median(baseline), low, high, self._verdict(low, high))
+        interval = _ratio_interval(measured, baseline)
+        return Outcome(self, interval, (len(measured), len(baseline)), self._verdict(interval))
 
-    @property
-    def _low(self) -> float:
-        return 1 - self.smallest_effect
-
-    @property
-    def _high(self) -> float:
-        return 1 + self.smallest_effect
-
-    def _verdict(self, low: float, high: float) -> Word:
-        if self._direction_of(low, high) == self.direction:
+    def _verdict(self, interval: Interval) -> Word:
+        low, high = (direction_of(limit, self.smallest_effect) for limit in (interval.low, interval.high))
+        if low == high == self.direction:
             return "supported"
-        below, above = low < self._low, high > self._high
-        overlaps = {"smaller": below, "larger": above, "same": high >= self._low and low <= self._high}
-        return "inconclusive" if overlaps[self.direction] else "refuted"
+        reached = DIRECTIONS[DIRECTIONS.index(low) : DIRECTIONS.index(high) + 1]
+        return "inconclusive" if self.direction in reached else "refuted"
 
-    def _direction_of(self, low: float, high: float) -> Direction | None:
-        if high < self._low:
-            return "smaller"
-        if low > self._high:
-            return "larger"
-        return "same" if low >= self._low and high <= self._high else None
+
+def direction_of(ratio: float, smallest_effect: float) -> Direction:
+    """What a measured ratio is called, when less than `smallest_effect` is no change worth naming."""
+    low, high = _same(smallest_effect)
+    if ratio < low:
+        return "smaller"
+    return "larger" if ratio > high else "same"
+
+
+def _same(smallest_effect: float) -> tuple[float, float]:
+    return 1 - smallest_effect, 1 + smallest_effect
+
+
+def _ratio_interval(measured: Sequence[float], baseline: Sequence[float]) -> Interval:
+    value = median(measured) / median(baseline)
+    if min(len(measured), len(baseline)) < ENOUGH_REPEATS:
+        ratios = [one / other for one in measured for other in baseline]
+        return Interval(value, min(ratios), max(ratios), None, 0, 0)
+
+    def draw(generator: random.Random) -> float:
+        return median(again(measured, generator)) / median(again(baseline, generator))
+
+    return bootstrap(draw, value, resamples=RESAMPLES)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`ratio` of the medians, with the lowest and the highest ratio of any two single values."""
+    """`interval` is that of the ratio of the medians; `num_values` counts measured and baseline values."""
 
     prediction: Prediction
-    ratio: float
-    low: float
-    high: float
+    interval: Interval
+    num_values: tuple[int, int]
     verdict: Word
+
+    @property
+    def ratio(self) -> float:
+        return self.interval.value
+
+    @property
+    def low(self) -> float:
+        return self.interval.low
+
+    @property
+    def high(self) -> float:
+        return self.interval.high
 
     @property
     def off_by_factor(self) -> float:
         """How far the predicted size was from the measured one: 1 is exact, 3 is three times too high or too low."""
-        return max(self.ratio / self.prediction.ratio, self.prediction.ratio / self.ratio) if self.ratio else math.inf
+        return factor_between(self.prediction.ratio, self.ratio)
 
     @property
     def reason(self) -> str:
@@ -98,12 +138,23 @@ class Outcome:
         said = self.prediction
         return (
             f"{said.topic}: {self.verdict}. You said {said.direction}, about {said.ratio:g} of the baseline. "
-            f"It was {self.ratio:.2f} (single pairs {self.low:.2f} to {self.high:.2f})" + self._about_the_size
+            f"It was {self.ratio:.2f}{self._spread}{self._about_the_size}"
         )
 
     @property
+    def _spread(self) -> str:
+        """The limits, and what they are worth."""
+        if self.num_values == (1, 1):
+            return ""
+        reach = f"{self.low:.2f} to {self.high:.2f}"
+        measured, baseline = self.num_values
+        if self.interval.confidence is not None:
+            return f" ({reach} {self.interval.held}, from {measured} and {baseline} values)"
+        return f" (single pairs {reach}; {measured} and {baseline} values are too few for more)"
+
+    @property
     def _about_the_size(self) -> str:
-        if not self.ratio:
+        if self.ratio <= 0:
             return "."
         if self.off_by_factor < RIGHT_BELOW_FACTOR:
             return ", so your size was right."
@@ -117,7 +168,15 @@ class Outcome:
             "measured_ratio": round(self.ratio, 4),
             "measured_low": round(self.low, 4),
             "measured_high": round(self.high, 4),
+            "confidence": self.interval.confidence,
+            "num_measured": self.num_values[0],
+            "num_baseline": self.num_values[1],
             "off_by_factor": round(factor, 3) if math.isfinite(factor) else None,
             "verdict": self.verdict,
             "verdict_reason": self.reason,
         }
+
+
+def factor_between(predicted: float, measured: float) -> float:
+    """How many times one is the other, whichever is larger; infinite where nothing, or less, was measured."""
+    return max(measured / predicted, predicted / measured) if measured > 0 else math.inf

@@ -242,6 +242,7 @@ def test_no_secret_enters_the_record(serve) -> None:
     [
         {"prefix_words": 0},
         {"questions": 0},
+        {"answer_tokens": 0},
         {"timeout_s": 0.0},
         {"timeout_s": float("nan")},
         {"timeout_s": float("inf")},
@@ -256,6 +257,13 @@ def test_a_plan_without_sense_is_refused(options: dict) -> None:
 def test_options_refine_a_given_plan(serve) -> None:
     record = measure(serve().url, Plan(prefix_words=50, label="a"), label="b", timeout_s=10.0)
     assert (record["label"], record["prefix_source"]) == ("b", "synthetic, 50 words, seed 0")
+
+
+def test_answers_are_as_long_as_asked_and_the_record_says_so(serve) -> None:
+    state = serve()
+    record = run(state, answer_tokens=2)
+    assert {body["max_tokens"] for body in state.bodies} == {2}
+    assert record["answer_tokens"] == 2
 
 
 NOT_FINITE = [float("nan"), float("inf"), float("-inf")]

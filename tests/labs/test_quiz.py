@@ -72,6 +72,23 @@ def test_the_buttons_do_what_the_model_does(session: Session) -> None:
     assert session.records[0]["is_right"] is True
 
 
+def test_an_answer_that_is_checked_again_is_recorded_once_and_another_one_too(session: Session) -> None:
+    choice, button, _ = clickable(quiz_view(SMALL, session).children[0])
+    for letter in ("b", "b", "a"):
+        choice.value = letter
+        button.click()
+    assert [record["answer"] for record in session.records] == ["3", "2"]
+
+
+def test_the_box_says_how_many_questions_are_answered_and_which_button_is_whose(session: Session) -> None:
+    *questions, state = quiz_view(SMALL, session).children
+    choice, button, _ = clickable(questions[1])
+    assert button.description == "Check question 2" and choice.tooltips == ("a) green", "b) blue")
+    choice.value = "b"
+    button.click()
+    assert "1 of 2 questions answered" in state.value and button.icon == "check"
+
+
 def test_a_click_without_a_choice_records_nothing(session: Session) -> None:
     _, button, feedback = clickable(quiz_view(SMALL, session).children[1])
     button.click()
