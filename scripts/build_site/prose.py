@@ -60,10 +60,9 @@ class _Renderer(HTMLRenderer):
 
     def _new_anchor(self, text: str) -> str:
         """As JupyterLab makes them, so that one link works in both: spaces become hyphens."""
-        anchor, taken = text.replace(" ", "-"), {heading.anchor for heading in self.headings}
-        return next(
-            name for n in range(1, len(taken) + 2) if (name := anchor if n == 1 else f"{anchor}-{n}") not in taken
-        )
+        first, taken = text.replace(" ", "-"), {heading.anchor for heading in self.headings}
+        names = (first, *(f"{first}-{number}" for number in range(2, len(taken) + 2)))
+        return next(name for name in names if name not in taken)
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
         named = f' title="{escape(title)}"' if title else ""
