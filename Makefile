@@ -19,7 +19,7 @@ CONTROL_PLANE = $(wildcard tests/packaging tests/labbook tests/cache tests/contr
 install = @python="$$(sh scripts/setup-python.sh '$(PYTHON)')" && \
 	"$$python" scripts/setup-environment.py $(if $(PYTHON),--same-version) $(1)
 
-.PHONY: help setup measure bench check lint test lab constraints clean
+.PHONY: help setup measure bench check lint test test-browser lab site constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -51,6 +51,14 @@ lab: setup ## open JupyterLab on the first notebook
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/jupyter lab --notebook-dir=. \
 		--LabApp.default_url=/lab/tree/notebooks/00_first_measurement.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(JUPYTER_FLAGS)
+
+site: ## make build/site: all notebooks as HTML pages that need no network
+	$(call install,lab)
+	@$(BIN)/python scripts/build-site.py
+
+test-browser: ## JupyterLab and the site in a headless Chromium (needs chromium and npm)
+	$(call install,$(EVERYTHING) browser)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/browser --timeout=300 $(BROWSER_FLAGS)
 
 constraints: ## refresh constraints.txt: the newest versions for every platform and Python (needs a network)
 	@python="$$(sh scripts/setup-python.sh '$(PYTHON)')" && "$$python" -m venv build/uv
