@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Error, sync_playwright
 
 from labs.kit.parameters import checkout
 from tests.browser import axe
@@ -45,7 +46,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
     if report.failed:
         for number, watched in enumerate(item.config.stash[OPEN], start=1):
-            watched.keep(LEFT_BEHIND, f"{item.name}-{report.when}-{number}")
+            with contextlib.suppress(Error):  # a page that has crashed leaves no picture
+                watched.keep(LEFT_BEHIND, f"{item.name}-{report.when}-{number}")
     return report
 
 

@@ -49,7 +49,7 @@ class Lab:
 
 @contextmanager
 def running_lab(folder: Path, log: Path) -> Iterator[Lab]:
-    """`folder` takes the copy and all that Jupyter keeps; `log` what it says. Raises RuntimeError when it never answers."""
+    """`folder` takes the copy and all that Jupyter keeps, `log` what it says. Raises RuntimeError without an answer."""
     _copy_notebooks(folder / "notebooks")
     lab = Lab(f"http://127.0.0.1:{_free_port()}/", secrets.token_hex(16), folder, Labbook(folder / "labbook.md"))
     with open(log, "wb") as stream:
@@ -111,6 +111,7 @@ def _environment(lab: Lab) -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(workspaces),
         "JUPYTER_TOKEN": lab.token,
         "LAB_FAST": "1",
+        "LAB_BASE_URL": "",
         "LAB_LABBOOK": str(lab.labbook.path),
     }
 

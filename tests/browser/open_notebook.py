@@ -29,7 +29,7 @@ class OpenNotebook:
         self._ids = [cell.id for cell in lab.read_notebook(name).cells]
         self._num_records_before = len(self._all_records())
         self.page.goto(lab.notebook_url(name), timeout=OPEN_TIMEOUT_MS)
-        self.cells = self.page.locator(".jp-Notebook > * .jp-Notebook-cell")
+        self.cells = self.page.locator(".jp-Notebook .jp-Notebook-cell")
         expect(self.cells).to_have_count(len(self._ids), timeout=OPEN_TIMEOUT_MS)
         self.wait_for_kernel()
 
