@@ -15,6 +15,6 @@ def mathml(latex: str, display: str) -> str:
         element = str(convert(latex.strip(), display=display))
     except Exception as error:  # the library has a dozen classes of its own, and IndexError for some input
         raise SiteError(f"the formula {latex.strip()!r} is no LaTeX that MathML can say: {error!r}") from None
-    if unknown := re.search(r"\\[A-Za-z]+", element):
+    if unknown := re.search(r"\\[A-Za-z]+|&(?!#?\w+;)", element):
         raise SiteError(f"the formula {latex.strip()!r} uses {unknown[0]}, which MathML has no word for")
     return element

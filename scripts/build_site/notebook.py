@@ -84,7 +84,7 @@ def read_page(path: Path, links: Links, tell: Callable[[str], None]) -> Page | N
 def _opening(notebook: NotebookNode, prose: Prose) -> tuple[str, str, str, str]:
     """Number, title, purpose and time, as the contract places them in the first cell."""
     first = notebook.cells[0].source if notebook.cells else ""
-    title = re.match(r"# (\d\d) (\S.*)\n\s*\n(\S.*?)(?:\n\s*\n|\Z)", first, re.DOTALL)
+    title = re.match(r"# (\d\d) (\S[^\n]*)\n\s*\n(\S.*?)(?:\n\s*\n|\Z)", first, re.DOTALL)
     time = re.search(r"^\*\*Time\*\*:?\s*(\S.*?)(?:\n\s*\n|\Z)", first, re.DOTALL | re.MULTILINE)
     if not title or not time:
         raise SiteError("it needs a title ('# 00 ...'), a sentence of purpose below, and a line '**Time**: ...'")

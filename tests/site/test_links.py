@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 import pytest
 
@@ -31,9 +32,8 @@ def test_a_link_to_a_file_of_the_checkout_leads_to_a_page_with_its_lines(checkou
     link = link_on_the_page(checkout, "[pool](<../minivllm/cache pool.py#L2>)")
     assert link == "files/minivllm/cache%20pool.py.html#L2"
     page = make_site(checkout.folder).pages["files/minivllm/cache pool.py.html"]
-    assert [re.sub(r"<[^>]+>", "", line) for line in re.findall(r'id="L\d+">(.*)', page)] == [
-        "def free():", "    &quot;&quot;&quot;One", "    two.&quot;&quot;&quot;"
-    ]  # fmt: skip
+    lines = [unescape(re.sub(r"<[^>]+>", "", line)) for line in re.findall(r'id="L\d+">(.*)', page)]
+    assert lines == ["def free():", '    """One', '    two."""']
     assert 'href="../../index.html"' in page
 
 

@@ -80,9 +80,10 @@ def test_a_formula_is_mathml_in_the_line_and_in_a_line_of_its_own(checkout: Chec
 
 
 def test_a_formula_that_cannot_be_said_is_refused_with_its_cell(checkout: Checkout) -> None:
-    told = problems_of(checkout, text("$\\nosuchthing{x}$"), text("$\\frac{1}$", name="half"))
+    told = problems_of(checkout, text("$\\nosuchthing{x}$"), text("$\\left( x$", name="half"))
     assert "cell about: the formula" in told and "\\nosuchthing" in told
     assert "cell half: the formula" in told
+    assert "uses &" in problems_of(checkout, text("\\begin{aligned}a&=b\\end{aligned}"))
 
 
 def test_two_headings_of_the_same_name_have_two_anchors(checkout: Checkout) -> None:
@@ -114,7 +115,8 @@ def test_the_index_lists_every_notebook_with_its_purpose_and_time(checkout: Chec
     checkout.add("00_first", title="Is `it` hit?")
     index = make_site(checkout.folder).pages[INDEX]
     assert '<a href="00_first.html">Is it hit?</a>' in index
-    assert "You will see one <em>thing</em>." in index and "5 minutes to read." in index
+    assert "<p>You will see one <em>thing</em>.</p>" in index
+    assert '<p class="time">5 minutes to read.</p>' in index
 
 
 def test_an_opening_that_is_not_as_the_contract_has_it_is_told(checkout: Checkout) -> None:
