@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,6 +25,11 @@ class Output:
     kind: Kind
     text: str
     png: str = ""
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether it stands in columns, which a narrow screen must not wrap."""
+        return re.search(r"\S {2,}\S", self.text) is not None
 
 
 def outputs_of(cell: NotebookNode) -> list[Output]:

@@ -56,6 +56,11 @@ def test_an_output_that_varies_says_so_instead_of_the_marker_for_nbval(checkout:
     assert "differs from run to run" not in page_of(checkout, code("x = 1", printed("12 tokens")))
 
 
+def test_columns_scroll_on_a_narrow_screen_and_sentences_wrap(checkout: Checkout) -> None:
+    page = page_of(checkout, code("x", printed("page  tokens\n   0      16")), code("y", printed("One sentence."), name="say"))
+    assert re.findall(r'<pre class="(text[^"]*)"', page) == ["text aligned", "text"]
+
+
 def test_what_is_printed_is_shown_as_text_and_never_obeyed(checkout: Checkout) -> None:
     page = page_of(checkout, code("x", printed("\x1b[31m<script>alert(1)</script>\x1b[0m\n")))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page and "\x1b" not in page
