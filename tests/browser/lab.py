@@ -35,7 +35,8 @@ class Lab:
     labbook: Labbook
 
     def notebook_url(self, name: str) -> str:
-        return f"{self.url}lab/tree/notebooks/{name}.ipynb?token={self.token}"
+        """In a workspace of its own: JupyterLab opens again what was open before in the same one."""
+        return f"{self.url}lab/workspaces/{name}/tree/notebooks/{name}.ipynb?token={self.token}"
 
     def read_notebook(self, name: str) -> nbformat.NotebookNode:
         return nbformat.read(self.folder / "notebooks" / f"{name}.ipynb", as_version=4)
