@@ -41,11 +41,24 @@ class Lab:
     def read_notebook(self, name: str) -> nbformat.NotebookNode:
         return nbformat.read(self.folder / "notebooks" / f"{name}.ipynb", as_version=4)
 
+    def wait_for_kernel(self, name: str) -> None:
+        """Until the kernel of a notebook is connected and idle. The page says idle before there is one."""
+        until = time.monotonic() + READY_TIMEOUT_S
+        while time.monotonic() < until:
+            kernels = [one["kernel"] for one in self._ask("GET", "sessions").json() if one["name"] == f"{name}.ipynb"]
+            if any(kernel["connections"] and kernel["execution_state"] == "idle" for kernel in kernels):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"the kernel of {name} was not idle within {READY_TIMEOUT_S:.0f} s")
+
     def stop_kernels(self) -> None:
         """A notebook that was run holds a model in memory until its kernel ends."""
+        for session in self._ask("GET", "sessions").json():
+            self._ask("DELETE", f"sessions/{session['id']}")
+
+    def _ask(self, method: str, what: str) -> requests.Response:
         head = {"Authorization": f"token {self.token}"}
-        for session in requests.get(f"{self.url}api/sessions", headers=head, timeout=30).json():
-            requests.delete(f"{self.url}api/sessions/{session['id']}", headers=head, timeout=30)
+        return requests.request(method, f"{self.url}api/{what}", headers=head, timeout=30)
 
 
 @contextmanager

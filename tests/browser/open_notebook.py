@@ -13,10 +13,13 @@ RUN_TIMEOUT_MS = 180_000
 ANSWER_TIMEOUT_MS = 20_000
 MAX_TABS = 60
 
-_ERROR = "[data-mime-type='application/vnd.jupyter.error']"
+# JupyterLab shows an error as it shows what a program writes to standard error: the text tells them apart.
+_ERRORS = """() => [...document.querySelectorAll(".jp-Notebook .jp-OutputArea-output")]
+    .map(one => one.textContent.trim())
+    .filter(text => /^(-{60}|Traceback)|Error (displaying|creating) widget/.test(text))"""
 # True when every code cell has a number, or when one has failed and the rest never will.
 _IS_DONE = f"""() => {{
-    if (document.querySelector("{_ERROR}")) return true;
+    if (({_ERRORS})().length) return true;
     const prompts = [...document.querySelectorAll(".jp-Notebook .jp-CodeCell .jp-InputPrompt")];
     return prompts.length > 0 && prompts.every(one => /^\\[\\d+\\]:?$/.test(one.textContent.trim()));
 }}"""
@@ -41,8 +44,7 @@ class OpenNotebook:
 
     def errors(self) -> list[str]:
         """What went wrong in cells and in widgets, as a reader would see it."""
-        shown = self.page.locator(f".jp-Notebook {_ERROR}").all_inner_texts()
-        return shown + self.page.locator(".jp-Notebook .jupyter-widgets-error-widget").all_inner_texts()
+        return list(self.page.evaluate(_ERRORS))
 
     def cell(self, cell_id: str) -> Locator:
         return self.cells.nth(self._ids.index(cell_id))
@@ -68,6 +70,7 @@ class OpenNotebook:
             self.page.keyboard.press(key)
 
     def wait_for_kernel(self) -> None:
+        self._lab.wait_for_kernel(self.name)
         idle = self.page.locator(".jp-NotebookPanel-toolbar .jp-Notebook-ExecutionIndicator[data-status='idle']")
         expect(idle).to_be_visible(timeout=OPEN_TIMEOUT_MS)
 

@@ -57,7 +57,8 @@ def test_an_output_that_varies_says_so_instead_of_the_marker_for_nbval(checkout:
 
 
 def test_columns_scroll_on_a_narrow_screen_and_sentences_wrap(checkout: Checkout) -> None:
-    page = page_of(checkout, code("x", printed("page  tokens\n   0      16")), code("y", printed("One sentence."), name="say"))
+    table, sentence = printed("page  tokens\n   0      16"), printed("One sentence.")
+    page = page_of(checkout, code("x", table), code("y", sentence, name="say"))
     assert re.findall(r'<pre class="(text[^"]*)"', page) == ["text aligned", "text"]
 
 
