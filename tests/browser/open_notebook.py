@@ -9,7 +9,7 @@ from tests.browser.lab import Lab
 from tests.browser.watched import Watched
 
 OPEN_TIMEOUT_MS = 60_000
-RUN_TIMEOUT_MS = 180_000
+RUN_TIMEOUT_MS = 240_000
 ANSWER_TIMEOUT_MS = 20_000
 MAX_TABS = 60
 

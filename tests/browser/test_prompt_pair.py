@@ -46,7 +46,7 @@ def test_another_prompt_and_its_repair_are_chosen_by_keyboard(notebook: OpenNote
     prompt = pair.get_by_role("combobox", name="Prompt")
     before = verdict(pair).text_content() or ""
     notebook.tab_to(prompt, pair)
-    notebook.press("ArrowDown")
+    notebook.press("Space", "ArrowDown", "Enter")  # a closed list leaves the arrow keys to JupyterLab
     expect(verdict(pair)).not_to_have_text(before, timeout=ANSWER_TIMEOUT_MS)
     chosen = prompt.evaluate("one => one.selectedOptions[0].textContent.replaceAll('\\u00a0', ' ')")
     expect(pair.get_by_role("region", name=TOKENS)).to_contain_text("computed")
@@ -71,4 +71,4 @@ def test_two_texts_of_the_learner_are_compared(notebook: OpenNotebook, pair: Loc
     notebook.press("Tab")
     expect(verdict(pair)).not_to_have_text(before, timeout=ANSWER_TIMEOUT_MS)
     last = notebook.records("prompt-pair")[-1]
-    assert last["label"] == OWN_TEXTS and last["shared_tokens"] == 0
+    assert last["label"] == OWN_TEXTS and last["shared_tokens"] <= 1  # the token that every prompt begins with
