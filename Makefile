@@ -19,7 +19,7 @@ CONTROL_PLANE = $(wildcard tests/packaging tests/labbook tests/cache tests/contr
 install = @python="$$(sh scripts/setup-python.sh '$(PYTHON)')" && \
 	"$$python" scripts/setup-environment.py $(if $(PYTHON),--same-version) $(1)
 
-.PHONY: help setup measure bench check lint test test-browser lab site constraints clean
+.PHONY: help setup measure bench check lint test lab constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -52,6 +52,7 @@ lab: setup ## open JupyterLab on the first notebook
 		--LabApp.default_url=/lab/tree/notebooks/00_first_measurement.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(JUPYTER_FLAGS)
 
+.PHONY: site test-browser
 site: ## make build/site: all notebooks as HTML pages that need no network
 	$(call install,lab)
 	@$(BIN)/python scripts/build-site.py
