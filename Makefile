@@ -65,6 +65,15 @@ lab: setup ## open JupyterLab on the first notebook
 		--LabApp.default_url=/lab/tree/notebooks/00_first_measurement.ipynb \
 		$(if $(filter 0,$(shell id -u)),--allow-root) $(JUPYTER_FLAGS)
 
+.PHONY: site test-browser
+site: ## make build/site: all notebooks as HTML pages that need no network
+	$(call install,lab)
+	@$(BIN)/python scripts/build-site.py
+
+test-browser: ## JupyterLab and the site in a headless Chromium (needs chromium and npm)
+	$(call install,$(EVERYTHING) browser)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest tests/browser --timeout=300 $(BROWSER_FLAGS)
+
 constraints: ## refresh constraints.txt: the newest versions for every platform and Python (needs a network)
 	@python="$$(sh scripts/setup-python.sh '$(PYTHON)')" && "$$python" -m venv build/uv
 	build/uv/bin/python -m pip install --quiet uv

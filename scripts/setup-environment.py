@@ -46,7 +46,8 @@ MODULES = {
     "cuda": ENGINE_MODULES,
     "encryption": ("cryptography",),
     "plot": ("matplotlib", "numpy"),
-    "lab": ("matplotlib", "numpy", "jupyterlab", "ipywidgets", "nbval", "papermill"),
+    "lab": ("matplotlib", "numpy", "jupyterlab", "ipywidgets", "nbval", "papermill", "nbconvert", "latex2mathml"),
+    "browser": ("playwright",),
     "test": ("pytest", "pytest_timeout", "hypothesis", "httpx", "openai", "yaml", "mypy", "ruff"),
 }
 ALWAYS_MODULES = ("pip", "prometheus_client", "requests", "tqdm")

@@ -18,7 +18,8 @@ from packaging.utils import canonicalize_name
 
 # Neither is installed beside `engine`: one is a part of it, the other stands in its place.
 NOT_BESIDE_ENGINE = {"engine-common", "cuda"}
-ON_DEMAND = {"router"}  # 60 MB for one example, which says how to install it
+# 60 MB for one example, which says how to install it; and what only make test-browser needs.
+ON_DEMAND = {"router", "browser"}
 PLATFORMS = [
     {
         "sys_platform": sys_platform,
