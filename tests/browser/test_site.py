@@ -49,6 +49,16 @@ def test_a_page_fits_a_phone_and_keeps_nobody_out(phone: Watched, site: Path, na
     assert grave_violations(phone.page) == []
 
 
+def test_what_keeps_somebody_out_and_what_is_asked_of_a_host_would_be_noticed(opened: OpenPage) -> None:
+    watched = opened()
+    watched.page.set_content(
+        '<html lang="en"><title>t</title><p style="color: #ccc">pale</p><img src="http://host.invalid/x">'
+    )
+    found = {violation.split()[0] for violation in grave_violations(watched.page)}
+    assert {"color-contrast", "image-alt"} <= found
+    assert watched.requests_elsewhere == ["http://host.invalid/x"]
+
+
 def test_the_ground_is_light_or_dark_as_the_reader_wishes(opened: OpenPage, site: Path) -> None:
     shades = {}
     for scheme in ("light", "dark"):
