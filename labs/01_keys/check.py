@@ -93,6 +93,11 @@ def tenants_and_models_are_apart(answer: Answer) -> None:
                 ]
             )
             require_different(answer.root_key(*one), answer.root_key(*other), "two different owners", drawing)
+    for mark in ("\x00", "\x01", "|", ":", "/", ",", "0", "1", " "):
+        one, other = (b"m", f"x{mark}y"), (f"m{mark}x".encode(), "y")
+        told = [f"identity {identity!r}, salt {salt!r}" for identity, salt in (one, other)]
+        drawing = labelled([("root A", told[0]), ("root B", told[1])])
+        require_different(answer.root_key(*one), answer.root_key(*other), "two different owners", drawing)
 
 
 def index_examples(answer: Answer) -> None:
@@ -108,6 +113,15 @@ def require(actual: object, expected: object, call: str, drawing: str = "") -> N
         raise Wrong(f"{call} gives another answer", expected=expected, actual=actual, drawing=drawing)
 
 
+def page_0_is_a_page(answer: Answer) -> None:
+    index = answer.MyPrefixIndex(page_size=2)
+    index.insert([1, 2], None, 0, None)
+    index.insert([3, 4], 0, 1, None)
+    drawing = labelled([("page 0", "[ 1 2 ], a first page"), ("page 1", "[ 3 4 ] behind page 0")])
+    require(index.lookup([3, 4, 9], 1, None), [], "lookup([3, 4, 9], 1, None)", drawing)
+    require(index.lookup([1, 2, 3, 4, 9], 2, None), [0, 1], "lookup([1, 2, 3, 4, 9], 2, None)", drawing)
+
+
 def the_longest_prefix_is_found(answer: Answer) -> None:
     @for_all(prompts=PROMPTS, asked=st.lists(st.integers(1, 3), max_size=8), max_pages=st.integers(0, 4))
     def as_the_slow_one_says(prompts: list[list[int]], asked: list[int], max_pages: int) -> None:
@@ -118,12 +132,15 @@ def the_longest_prefix_is_found(answer: Answer) -> None:
         before = sorted(index.page_ids())
         found = index.lookup(asked, max_pages, None)
         drawing = labelled(
-            [*((f"stored {number}", pages(one, 2)) for number, one in enumerate(prompts)), ("asked", pages(asked, 2))]
+            [
+                *((f"prompt {number}, stored", pages(one, 2)) for number, one in enumerate(prompts, start=1)),
+                ("asked", pages(asked, 2)),
+            ]
         )
         if [tokens_of.get(page_id) for page_id in found] != [tuple(asked[: 2 * (n + 1)]) for n in range(expected)]:
             told = [f"page {page_id} of {list(tokens_of.get(page_id, ()))}" for page_id in found]
             raise Wrong(
-                f"a lookup of at most {max_pages} pages finds other pages",
+                f"lookup({asked}, max_pages={max_pages}) finds other pages",
                 drawing=drawing,
                 expected=f"the first {expected} pages of what was asked" if expected else "no page",
                 actual=", ".join(told) or "no page",
@@ -241,6 +258,11 @@ PARTS = (
                 "the README's examples",
                 index_examples,
                 "Make every page's key from the key of the page before it, starting with root_key.",
+            ),
+            Check(
+                "page 0 is a page",
+                page_0_is_a_page,
+                "0 is a page and not 'no parent': compare with None.",
             ),
             Check(
                 "the longest prefix is found",

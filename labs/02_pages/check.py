@@ -72,7 +72,9 @@ def play(answer: Answer, num_pages: int, calls: Sequence[Call]) -> None:
             count = model.do(name, taken)
             if name in ("retain", "release") and result != count:
                 raise Wrong(f"{told[-1]} returns another count", drawing=where, expected=count, actual=result)
-        compare(pool, model, where)
+        if expected_error is not None:
+            told[-1] += " (refused)"
+        compare(pool, model, where, told[-1])
 
 
 def attempt(pool: Any, name: str, page_id: int) -> tuple[Any, Exception | None]:
@@ -89,16 +91,21 @@ def take(model: Model, page_id: Any, where: str) -> int:
     return int(page_id)
 
 
-def compare(pool: Any, model: Model, where: str) -> None:
+def compare(pool: Any, model: Model, where: str, call: str) -> None:
     free = [page_id for page_id, count in enumerate(model.counts) if count is None]
     if sorted(pool.free_page_ids()) != free:
-        raise Wrong("other pages are free", drawing=where, expected=free, actual=sorted(pool.free_page_ids()))
+        raise Wrong(
+            f"after {call} other pages are free", drawing=where, expected=free, actual=sorted(pool.free_page_ids())
+        )
     if pool.num_free != len(free):
-        raise Wrong("num_free differs", drawing=where, expected=len(free), actual=pool.num_free)
+        raise Wrong(f"after {call} num_free differs", drawing=where, expected=len(free), actual=pool.num_free)
     counts = [pool.references(page_id) for page_id in range(len(model.counts))]
     if counts != [count or 0 for count in model.counts]:
         raise Wrong(
-            "pages have other counts", drawing=where, expected=[count or 0 for count in model.counts], actual=counts
+            f"after {call} pages have other counts",
+            drawing=where,
+            expected=[count or 0 for count in model.counts],
+            actual=counts,
         )
 
 
@@ -161,7 +168,7 @@ PARTS = (
             Check(
                 "what nobody holds cannot be released",
                 what_nobody_holds_cannot_be_released,
-                "A count below zero: somebody releases twice, and another owner loses its page.",
+                "A count below zero, or a refusal that comes after the count has changed.",
             ),
             Check(
                 "what is free cannot be retained",

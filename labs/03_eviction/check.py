@@ -160,7 +160,7 @@ PARTS = (
             Check(
                 "the README's examples",
                 stranded_examples,
-                "A page is stranded when any page before it is gone, not only when it is gone itself.",
+                "A page is stranded when *any* page before it is gone, not only the one directly before it.",
             ),
             Check(
                 "every page up to the head counts",

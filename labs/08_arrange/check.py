@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +19,16 @@ ENOUGH = 0.95
 ROLES = ("system", "user")
 
 
-def pairs() -> list[tuple[Ask, Ask]]:
+def pairs() -> list[tuple[str, Ask, Ask]]:
     """Two customers with a short handbook, two with a long one, and one customer who comes again."""
     first, second = two_asks("357913", num_chapters=3)
     again = dataclasses.replace(first, clock="11:00:00", question="And the bicycle?", ranking=(1, 0, 2), blank="  ")
-    return [(first, second), two_asks("975319", num_chapters=8), (first, again)]
+    two = "two customers"
+    return [
+        (two, first, second),
+        (two, *two_asks("975319", num_chapters=8)),
+        ("two questions of one customer", first, again),
+    ]
 
 
 def built(answer: Answer, name: str, ask: Ask) -> Messages:
@@ -50,7 +56,7 @@ def words_shared(one: Messages, other: Messages) -> tuple[int, list[str], list[s
 
 
 def it_is_a_chat(answer: Answer, name: str) -> None:
-    first, _ = pairs()[0]
+    _, first, _ = pairs()[0]
     messages = built(answer, name, first)
     if first.question not in messages[-1]["content"] or messages[-1]["role"] != "user":
         raise Wrong(
@@ -61,7 +67,7 @@ def it_is_a_chat(answer: Answer, name: str) -> None:
 
 
 def nothing_is_lost(answer: Answer, name: str) -> None:
-    for ask in (ask for pair in pairs() for ask in pair):
+    for ask in (ask for _, *pair in pairs() for ask in pair):
         lost = missing(arrangement(name), ask, built(answer, name, ask))
         if lost:
             raise Wrong(
@@ -72,7 +78,7 @@ def nothing_is_lost(answer: Answer, name: str) -> None:
 def the_ranking_is_said(answer: Answer, name: str) -> None:
     if name != "passages":
         return
-    first, _ = pairs()[0]
+    _, first, _ = pairs()[0]
     other = dataclasses.replace(first, ranking=(2, 0, 1))
     if text_of(built(answer, name, first)) == text_of(built(answer, name, other)):
         raise Wrong(
@@ -81,15 +87,43 @@ def the_ranking_is_said(answer: Answer, name: str) -> None:
             actual="it cannot know",
         )
 
+    require_the_right_passages(built(answer, name, first), first)
+
+
+def require_the_right_passages(messages: Messages, ask: Ask) -> None:
+    """Where passages carry numbers and all of them are named again, the best one must be named first."""
+    text = text_of(messages)
+    labels = [re.search(r"\[(\w+)\]\W*$", text[: text.index(chapter)]) for chapter in ask.chapters]
+    if not all(labels):
+        return
+    carried = [label[1] for label in labels if label]
+    cited = re.findall(
+        r"\[(\w+)\]",
+        re.sub(
+            "|".join(
+                rf"\[{label}\]\W*{re.escape(chapter)}" for label, chapter in zip(carried, ask.chapters, strict=True)
+            ),
+            "",
+            text,
+        ),
+    )
+    best = [carried[place] for place in ask.ranking]
+    if len(cited) == len(best) and cited != best:
+        raise Wrong(
+            "other passages are named than those that fit best",
+            expected=" ".join(f"[{one}]" for one in best),
+            actual=" ".join(f"[{one}]" for one in cited),
+        )
+
 
 def as_much_is_shared_as_can_be(answer: Answer, name: str) -> None:
-    for first, second in pairs():
+    for who, first, second in pairs():
         mine, one, other = words_shared(built(answer, name, first), built(answer, name, second))
         best, *_ = words_shared(*(repaired(arrangement(name))(ask) for ask in (first, second)))
         if mine < ENOUGH * best:
             around = slice(max(0, mine - 4), mine + 3)
             raise Wrong(
-                f"the prompts of two customers part after {mine} words",
+                f"the prompts of {who} part after {mine} words",
                 drawing=f"first   ... {' '.join(one[around])!r}\nsecond  ... {' '.join(other[around])!r}",
                 expected=f"about {best} shared words",
                 actual=f"{mine} shared words",
@@ -102,7 +136,7 @@ def repaired(one: Arrangement) -> Callable[[Ask], Messages]:
 
 def a_model_restores_it(answer: Answer, name: str) -> None:
     """The model `tiny`, asked twice: whole pages of what both prompts share."""
-    first, second = pairs()[0]
+    _, first, second = pairs()[0]
     mine = restored_tokens([built(answer, name, ask) for ask in (first, second)])
     ours = restored_tokens([repaired(arrangement(name))(ask) for ask in (first, second)])
     if mine < ENOUGH * ours:
@@ -132,9 +166,18 @@ def tiny() -> Any:
 CAUSES = {
     "clock": "Something that changes with every request stands before something that does not.",
     "tools": "Two orders are an accident here: that of the tools, and that of the keys in a schema.",
-    "customer": "Everything about the customer belongs behind everything that is the same for all customers.",
+    "customer": "The customer belongs behind what is the same for all, and before what one customer asks each time.",
     "passages": "The order of the passages must not depend on the question; that some fit better can be said in words.",
     "blank": "Blanks that nobody sees are tokens as well: do not write what carries no meaning.",
+}
+
+
+WHY = {
+    "clock": "Nothing in the server has changed. A clock is the most common reason for a cache that never hits.",
+    "tools": "An agent sends its tools in every step: an accident of order costs all of them, every time.",
+    "customer": "What is the same for all comes first, then what is the same for one, then what is new.",
+    "passages": "Retrieval is where most tokens are, and where the order changes with every question.",
+    "blank": "A blank at the end of a line cannot be seen, and ends all sharing. `labbook explain` names it.",
 }
 
 
@@ -163,7 +206,7 @@ def part(name: str) -> Part:
                 "Words are shared, tokens are not: look for a blank before the place where the prompts part.",
             ),
         ),
-        "Nothing in the server has changed. Most caches that never hit are repaired like this.",
+        WHY[name],
     )
 
 

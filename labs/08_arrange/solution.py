@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import json
 
-from labs.kit.ferry_desk import Ask
+from labs.kit.ferry_desk import Ask, chat, handbook, persona
 
 Messages = list[dict[str, str]]
-
-
-def chat(system: str, user: str) -> Messages:
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def persona(ask: Ask) -> str:
-    return f"You answer for ferry desk {ask.desk}."
-
-
-def handbook(ask: Ask) -> str:
-    return "\n\n".join(ask.chapters)
 
 
 def slow_shared_words(one: Messages, other: Messages) -> int:

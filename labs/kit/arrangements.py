@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from labbook.prompts import Message
-from labs.kit.ferry_desk import Ask
+from labs.kit.ferry_desk import Ask, chat, handbook, persona
 
 Builder = Callable[[Ask], list[Message]]
 
@@ -69,70 +69,58 @@ def _squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _chat(system: str, user: str) -> list[Message]:
-    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
-
-
-def _persona(ask: Ask) -> str:
-    return f"You answer for ferry desk {ask.desk}."
-
-
-def _handbook(ask: Ask) -> str:
-    return "\n\n".join(ask.chapters)
-
-
 def clock_on_top(ask: Ask) -> list[Message]:
-    system = f"{_persona(ask)} Current time: {ask.clock}.\n\n{_handbook(ask)}"
-    return _chat(system, ask.question)
+    system = f"{persona(ask)} Current time: {ask.clock}.\n\n{handbook(ask)}"
+    return chat(system, ask.question)
 
 
 def clock_at_the_end(ask: Ask) -> list[Message]:
-    system = f"{_persona(ask)}\n\n{_handbook(ask)}"
-    return _chat(system, f"{ask.question}\n\nCurrent time: {ask.clock}.")
+    system = f"{persona(ask)}\n\n{handbook(ask)}"
+    return chat(system, f"{ask.question}\n\nCurrent time: {ask.clock}.")
 
 
 def tools_as_they_come(ask: Ask) -> list[Message]:
-    system = f"{_persona(ask)} Call one of these tools:\n\n{json.dumps(ask.tools)}"
-    return _chat(system, ask.question)
+    system = f"{persona(ask)} Call one of these tools:\n\n{json.dumps(ask.tools)}"
+    return chat(system, ask.question)
 
 
 def tools_sorted(ask: Ask) -> list[Message]:
     tools = sorted(ask.tools, key=lambda tool: str(tool["name"]))
-    system = f"{_persona(ask)} Call one of these tools:\n\n{json.dumps(tools, sort_keys=True)}"
-    return _chat(system, ask.question)
+    system = f"{persona(ask)} Call one of these tools:\n\n{json.dumps(tools, sort_keys=True)}"
+    return chat(system, ask.question)
 
 
 def customer_before_handbook(ask: Ask) -> list[Message]:
-    system = f"{_persona(ask)}\nThe customer is {ask.customer}.\n\n{_handbook(ask)}"
-    return _chat(system, ask.question)
+    system = f"{persona(ask)}\nThe customer is {ask.customer}.\n\n{handbook(ask)}"
+    return chat(system, ask.question)
 
 
 def customer_behind_handbook(ask: Ask) -> list[Message]:
-    system = f"{_persona(ask)}\n\n{_handbook(ask)}"
-    return _chat(system, f"The customer is {ask.customer}.\n\n{ask.question}")
+    system = f"{persona(ask)}\n\n{handbook(ask)}"
+    return chat(system, f"The customer is {ask.customer}.\n\n{ask.question}")
 
 
 def passages_by_rank(ask: Ask) -> list[Message]:
     ranked = [ask.chapters[place] for place in ask.ranking]
     passages = [f"[{number}] {text}" for number, text in enumerate(ranked, start=1)]
     user = "\n\n".join(["Passages, the best match first:", *passages, f"Question: {ask.question}"])
-    return _chat(_persona(ask), user)
+    return chat(persona(ask), user)
 
 
 def passages_by_number(ask: Ask) -> list[Message]:
     passages = [f"[{number}] {text}" for number, text in enumerate(ask.chapters, start=1)]
     best = ", ".join(f"[{place + 1}]" for place in ask.ranking)
     user = "\n\n".join(["Passages:", *passages, f"The best match first: {best}.", f"Question: {ask.question}"])
-    return _chat(_persona(ask), user)
+    return chat(persona(ask), user)
 
 
 def text_as_typed(ask: Ask) -> list[Message]:
-    return _chat(f"{_persona(ask)}{ask.blank}\n\n{_handbook(ask)}", ask.question)
+    return chat(f"{persona(ask)}{ask.blank}\n\n{handbook(ask)}", ask.question)
 
 
 def text_trimmed(ask: Ask) -> list[Message]:
-    typed = f"{_persona(ask)}{ask.blank}\n\n{_handbook(ask)}"
-    return _chat("\n".join(line.strip() for line in typed.splitlines()), ask.question)
+    typed = f"{persona(ask)}{ask.blank}\n\n{handbook(ask)}"
+    return chat("\n".join(line.strip() for line in typed.splitlines()), ask.question)
 
 
 ARRANGEMENTS = (

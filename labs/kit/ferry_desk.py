@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labbook.prompts import Message
+
 Tool = dict[str, Any]
 
 CHAPTERS = (
@@ -82,6 +84,21 @@ class Ask:
     def __post_init__(self) -> None:
         if sorted(self.ranking) != list(range(len(self.chapters))):
             raise ValueError(f"ranking is {self.ranking}: it names each of the {len(self.chapters)} chapters once")
+
+
+def persona(ask: Ask) -> str:
+    """The first sentence of every prompt of the desk."""
+    return f"You answer for ferry desk {ask.desk}."
+
+
+def handbook(ask: Ask) -> str:
+    """All chapters, in the handbook's order."""
+    return "\n\n".join(ask.chapters)
+
+
+def chat(system: str, user: str) -> list[Message]:
+    """A system message and a question."""
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
 def two_asks(desk: str, num_chapters: int = 4) -> tuple[Ask, Ask]:

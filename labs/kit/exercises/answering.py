@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from labs.kit.exercises.judge import judge
+from labs.kit.exercises.judge import CHECK_LIMIT_S, TimeIsUp, judge, limited
 from labs.kit.exercises.lab import Lab, LabError, all_labs
 from labs.kit.exercises.loading import load_files
 from labs.kit.exercises.outcome import Outcome
@@ -17,8 +18,9 @@ from labs.kit.exercises.part import Answer, Part
 def check_file(lab: Lab, paths: Sequence[Path], labbook: Path) -> list[Outcome]:
     """Every part of a lab against a file; of several files, later ones replace names of earlier ones."""
     try:
-        module = load_files(paths, f"lab_{lab.number}_answer")
-    except Exception as error:  # a learner's file may raise anything
+        with limited(CHECK_LIMIT_S):
+            module = load_files(paths, f"lab_{lab.number}_answer")
+    except (Exception, SystemExit, TimeIsUp) as error:  # a learner's file may do anything
         return [_not_loaded(part, paths[-1], error) for part in lab.parts]
     return check_objects(lab, lab.parts, vars(module), labbook)
 
@@ -34,11 +36,24 @@ def find_part(objects: Sequence[Any]) -> tuple[Lab, Part]:
     for lab in all_labs():
         if (part := lab.part_of(names)) is not None:
             return lab, part
-    known = "; ".join(f"{lab.key}: {' and '.join(part.title for part in lab.parts)}" for lab in all_labs())
-    raise LabError(f"no lab asks for {', '.join(sorted(names))}; the labs ask for these: {known}")
+    raise LabError(_closest(names))
 
 
-def _not_loaded(part: Part, path: Path, error: Exception) -> Outcome:
+def _closest(names: set[str]) -> str:
+    """What the caller may have meant: objects that are checked together, a name that is nearly right, or the list."""
+    parts = [(lab, part) for lab in all_labs() for part in lab.parts]
+    for lab, part in parts:
+        if names & set(part.names):
+            return f"lab {lab.key} checks these together: check({part.title})"
+    known = [name for _, part in parts for name in part.names]
+    asked = ", ".join(sorted(names))
+    if near := difflib.get_close_matches(asked, known, n=1):
+        return f"no lab asks for {asked}; is it {near[0]}?"
+    listed = "; ".join(f"{lab.key}: {' and '.join(part.title for part in lab.parts)}" for lab in all_labs())
+    return f"no lab asks for {asked}; the labs ask for these: {listed}"
+
+
+def _not_loaded(part: Part, path: Path, error: BaseException) -> Outcome:
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     for frame in own:
         frame.filename = path.name

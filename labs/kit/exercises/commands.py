@@ -13,10 +13,12 @@ from labs.kit.exercises import history, workbook
 from labs.kit.exercises.answering import check_file
 from labs.kit.exercises.feedback import all_as_text
 from labs.kit.exercises.lab import NUM_HINTS, Lab, LabError, all_labs, find_lab
+from labs.kit.exercises.outcome import Outcome
 from labs.kit.parameters import default_labbook
 from labs.kit.table import text_table
 
 NOT_ALL_PASSED = 1
+FIGURE = "labs-progress.png"
 
 
 def add_parser(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -42,7 +44,8 @@ def add_parser(commands: Any, shared: argparse.ArgumentParser) -> None:
     measure = _lab(add("measure", run_measure, "run a real model on what you wrote, beside the engine's own"))
     measure.add_argument("--model", help="a model of the registry, or a folder (default: LAB_MODEL, or smollm2-135m)")
     progress = add("progress", run_progress, "what you tried and passed, from the labbook")
-    progress.add_argument("--figure", type=Path, metavar="FILE.png", help="also draw it over time")
+    figure_help = "also draw it over time (default: labs-progress.png)"
+    progress.add_argument("--figure", type=Path, nargs="?", const=Path(FIGURE), metavar="FILE.png", help=figure_help)
 
 
 def _lab(parser: argparse.ArgumentParser, nargs: str | None = None) -> argparse.ArgumentParser:
@@ -80,20 +83,28 @@ def run_start(options: argparse.Namespace) -> int:
 def run_check(options: argparse.Namespace) -> int:
     results = {}
     for lab in _chosen(options):
-        path = _written(lab, options)
-        results[lab.key] = check_file(lab, [path], _labbook(options))
+        path = workbook.exercise_of(lab, _folder(options))
+        if options.all and not path.is_file():
+            gone = f"{path.name} is not there: `labs start {lab.number}` makes it anew"
+            results[lab.key] = [Outcome(part.title, "not attempted", message=gone) for part in lab.parts]
+            continue
+        results[lab.key] = check_file(lab, [_written(lab, options)], _labbook(options))
         history.note_outcomes(_labbook(options), lab, results[lab.key])
     told = "\n\n".join(f"lab {key}\n\n{all_as_text(outcomes)}" for key, outcomes in results.items())
-    fields = {key: [outcome.as_dict() for outcome in outcomes] for key, outcomes in results.items()}
+    fields = {key: [outcome.as_json() for outcome in outcomes] for key, outcomes in results.items()}
     _print(options, fields, told)
     return 0 if all(one.passed for outcomes in results.values() for one in outcomes) else NOT_ALL_PASSED
 
 
 def run_hint(options: argparse.Namespace) -> int:
     lab = find_lab(options.lab)
-    number = min(history.hints_given(_labbook(options), lab), NUM_HINTS - 1)
-    history.note(_labbook(options), history.HINTED, lab, hint=number + 1)
+    num_given = history.hints_given(_labbook(options), lab)
+    number = min(num_given, NUM_HINTS - 1)
+    if num_given < NUM_HINTS:
+        history.note(_labbook(options), history.HINTED, lab, hint=number + 1)
     told = f"Hint {number + 1} of {NUM_HINTS} for lab {lab.key}:\n\n{lab.hints[number]}"
+    if number == NUM_HINTS - 1:
+        told += f"\n\nThis was the last one; `labs solution {lab.number}` shows a solution."
     return _print(options, {"lab": lab.key, "number": number + 1, "hint": lab.hints[number]}, told)
 
 
@@ -135,7 +146,8 @@ def _chosen(options: argparse.Namespace) -> list[Lab]:
         raise LabError("name one lab, or give --all for every one that you have started")
     if not options.all:
         return [find_lab(options.lab)]
-    started = [lab for lab in all_labs() if workbook.exercise_of(lab, _folder(options)).is_file()]
+    known = history.touched(_labbook(options))
+    started = [lab for lab in all_labs() if lab.key in known or workbook.exercise_of(lab, _folder(options)).is_file()]
     if not started:
         raise LabError(f"no lab was started in {_folder(options)}: `labs start 01` is the first")
     return started

@@ -22,6 +22,8 @@ def as_text(outcome: Outcome) -> str:
         lines.append(_field("expected", outcome.expected))
     if outcome.actual is not None:
         lines.append(_field("what came", outcome.actual))
+    if outcome.printed:
+        lines.append(_field("your code printed", outcome.printed))
     if outcome.usual_cause:
         lines.append(_field("usual cause", outcome.usual_cause))
     if outcome.why_it_matters:
@@ -32,7 +34,9 @@ def as_text(outcome: Outcome) -> str:
 def all_as_text(outcomes: Sequence[Outcome]) -> str:
     """Every part, then how many passed."""
     num_passed = sum(outcome.passed for outcome in outcomes)
-    return "\n\n".join([*map(as_text, outcomes), f"{num_passed} of {len(outcomes)} passed."])
+    same = len({(outcome.message, outcome.detail) for outcome in outcomes}) == 1 and outcomes[0].kind == "crashed"
+    told = [as_text(outcomes[0])] if same else [as_text(outcome) for outcome in outcomes]
+    return "\n\n".join([*told, f"{num_passed} of {len(outcomes)} passed."])
 
 
 def _detail(line: str) -> str:

@@ -45,6 +45,23 @@ class Standing:
         return self.num_passed == len(self.lab.parts)
 
 
+def first_passes(records: Iterable[Record]) -> list[Record]:
+    """Of each part of each lab, the record with which it passed for the first time."""
+    first: dict[tuple[object, object], Record] = {}
+    for record in records:
+        if record.get("experiment") == CHECKED and record.get("outcome") == "passed":
+            first.setdefault((record.get("exercise"), record.get("part")), record)
+    return list(first.values())
+
+
+def touched(labbook: Path) -> set[str]:
+    """Keys of the labs that were started or checked."""
+    if not labbook.exists():
+        return set()
+    records = Labbook(labbook).records()
+    return {str(one.get("exercise")) for one in records if one.get("experiment") in (STARTED, CHECKED)}
+
+
 def hints_given(labbook: Path, lab: Lab) -> int:
     return sum(record["experiment"] == HINTED for record in _records_of(labbook, lab))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Kind = Literal["not attempted", "wrong", "crashed", "passed"]
@@ -21,11 +21,21 @@ class Outcome:
     detail: str = ""
     usual_cause: str = ""
     why_it_matters: str = ""
+    printed: str = ""
+    """The end of what the learner's code printed meanwhile."""
 
     @property
     def passed(self) -> bool:
         return self.kind == "passed"
 
     def as_dict(self) -> dict[str, Any]:
-        """For a record and for `--json`: what happened, without the teaching text."""
+        """For a record: what happened, without the teaching text."""
         return {"part": self.part, "outcome": self.kind, "check": self.check, "message": self.message}
+
+    def as_json(self) -> dict[str, Any]:
+        """For `--json`: all that a person would read."""
+        told = {name: value for name, value in asdict(self).items() if name not in ("part", "kind", "check", "message")}
+        return {**self.as_dict(), **told}
+
+    def _ipython_display_(self) -> None:
+        """`check(...)` has printed it; as the value of a cell it shows nothing more."""

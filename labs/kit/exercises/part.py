@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+NOT_TOLD = object()
+"""Nothing to show here; None is an answer like any other."""
+
 
 class Wrong(AssertionError):
     """An answer does what it should not. `message` is one sentence; `drawing` shows the state, pages of two tokens.
@@ -14,7 +17,9 @@ class Wrong(AssertionError):
     What the right answer would have been is shown for this one example (`expected`), never how to get there.
     """
 
-    def __init__(self, message: str, *, expected: object = None, actual: object = None, drawing: str = "") -> None:
+    def __init__(
+        self, message: str, *, expected: object = NOT_TOLD, actual: object = NOT_TOLD, drawing: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.expected = expected

@@ -14,7 +14,8 @@ from labs.kit.exercises import history
 from labs.kit.exercises.history import Standing
 from labs.kit.table import text_table
 
-_MARKS = {"passes": "o", "predictions supported": "s", "predictions refuted or inconclusive": "x"}
+PASSES = "parts passed"
+_MARKS = {PASSES: "o", "predictions supported": "s", "predictions refuted or inconclusive": "x"}
 
 
 def as_text(standings: Sequence[Standing]) -> str:
@@ -29,7 +30,7 @@ def as_text(standings: Sequence[Standing]) -> str:
         ]
         for one in standings
     ]
-    table = text_table(["lab", "parts passed", "tries", "hints", "saw the solution", "passed at (UTC)"], rows)
+    table = text_table(["lab", "parts passed", "parts checked", "hints", "saw the solution", "passed at (UTC)"], rows)
     return f"{table}\n\n{sum(one.is_passed for one in standings)} of {len(standings)} labs passed."
 
 
@@ -51,24 +52,26 @@ def over_time(labbook: Path, path: Path | None = None) -> DrawnFigure:
     moments = {name: sorted(_times(records, name)) for name in _MARKS}
     figure, axes = draw("Passes and predictions over time", "time (UTC)", "number so far", _caption(moments))
     for name, times in moments.items():
+        if not times:
+            continue
         axes.plot(times, range(1, len(times) + 1), marker=_MARKS[name], linewidth=1, label=name)  # type: ignore[arg-type]
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    if any(moments.values()):
+        axes.legend(frameon=False)
     figure.autofmt_xdate()
     said = ", ".join(f"{len(times)} {name}" for name, times in moments.items())
     return finished(figure, f"So far {said}.", _caption(moments), path)
 
 
 def _times(records: Sequence[Record], name: str) -> list[datetime]:
-    return [when for record in records if _belongs(record, name) and (when := _time_of(record)) is not None]
+    return [when for record in _belonging(records, name) if (when := _time_of(record)) is not None]
 
 
-def _belongs(record: Record, name: str) -> bool:
-    if name == "passes":
-        return record.get("experiment") == history.CHECKED and record.get("outcome") == "passed"
-    if record.get("experiment") != "outcome":
-        return False
-    return (record.get("verdict") == "supported") == (name == "predictions supported")
+def _belonging(records: Sequence[Record], name: str) -> list[Record]:
+    if name == PASSES:
+        return history.first_passes(records)
+    outcomes = [record for record in records if record.get("experiment") == "outcome"]
+    return [one for one in outcomes if (one.get("verdict") == "supported") == (name == "predictions supported")]
 
 
 def _time_of(record: Record) -> datetime | None:

@@ -104,6 +104,28 @@ def test_an_answer_that_changes_its_mind_is_told_so(answer_of: Callable[[str], A
     assert outcome.kind == "wrong" and "different answers" in outcome.message
 
 
+def test_code_that_leaves_python_is_told_and_does_not_end_the_check(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of("raise SystemExit(0)"))
+    assert outcome.kind == "crashed" and "your code called exit()" in outcome.message
+
+
+def test_none_is_an_answer_that_is_shown(answer_of: Callable[[str], Answer]) -> None:
+    outcome = judge(PART, answer_of("return None"))
+    assert (outcome.expected, outcome.actual) == ("0", "None") and "what came: None" in as_text(outcome)
+
+
+def test_what_the_code_prints_is_kept_apart_and_short(
+    answer_of: Callable[[str], Answer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = judge(PART, answer_of('print("pop", number)\nreturn 1'))
+    assert capsys.readouterr().out == ""
+    assert 1 <= len(outcome.printed.splitlines()) <= 6 and "your code printed: " in as_text(outcome)
+
+
+def test_as_the_value_of_a_cell_an_outcome_shows_nothing_more(answer_of: Callable[[str], Answer]) -> None:
+    assert judge(PART, answer_of(RIGHT))._ipython_display_() is None  # type: ignore[func-returns-value]
+
+
 def test_only_the_first_failing_check_is_told(answer_of: Callable[[str], Answer]) -> None:
     def fails(answer: Answer) -> None:
         raise Wrong("first")
@@ -131,6 +153,22 @@ def test_a_file_with_a_syntax_error_is_told_as_the_learners(keys: Lab, tmp_path:
     assert str(tmp_path) not in outcomes[0].detail
 
 
+@pytest.mark.parametrize("text", ["raise SystemExit(0)", "exit()"])
+def test_a_file_that_leaves_python_is_told(keys: Lab, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "exercise.py"
+    path.write_text(f"import sys\nfrom sys import exit\n{text}\n", encoding="utf-8")
+    assert {outcome.kind for outcome in check_file(keys, [path], NOWHERE)} == {"crashed"}
+
+
+def test_a_file_that_never_ends_is_stopped(keys: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labs.kit.exercises.answering.CHECK_LIMIT_S", 0.2)
+    path = tmp_path / "exercise.py"
+    path.write_text("while True:\n    pass\n", encoding="utf-8")
+    outcomes = check_file(keys, [path], NOWHERE)
+    assert "a loop that never ends" in outcomes[0].detail
+    assert all_as_text(outcomes).count("cannot be loaded") == 1
+
+
 def test_a_file_that_raises_when_it_is_loaded_shows_its_line(keys: Lab, tmp_path: Path) -> None:
     path = tmp_path / "exercise.py"
     path.write_text("x = 1\ny = x / 0\n", encoding="utf-8")
@@ -146,6 +184,19 @@ def test_objects_are_found_by_their_names() -> None:
     assert (lab.key, part.names) == ("08_arrange", ("clock",))
     with pytest.raises(LabError, match="no lab asks for double; the labs ask for these: 01_keys: "):
         find_part([double])
+
+
+def test_objects_that_belong_together_and_names_that_are_nearly_right_are_told() -> None:
+    def root_key() -> bytes:
+        return b""
+
+    def clok(ask: object) -> list[object]:
+        return []
+
+    with pytest.raises(LabError, match=r"lab 01_keys checks these together: check\(root_key, page_key\)"):
+        find_part([root_key])
+    with pytest.raises(LabError, match="no lab asks for clok; is it clock"):
+        find_part([clok])
 
 
 @pytest.mark.parametrize("asked", ["3", "03", "eviction", "03_eviction", "03_eviction/"])

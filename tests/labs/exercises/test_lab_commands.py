@@ -98,7 +98,8 @@ def test_one_lab_or_all_of_them(place: Path, capsys: pytest.CaptureFixture[str],
 def test_hints_come_one_after_the_other_and_the_last_one_stays(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = [run(capsys, "hint", "3").splitlines()[0] for _ in range(4)]
     assert [line.split(" for ")[0] for line in told] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3", "Hint 3 of 3"]
-    assert experiments(place) == ["lab-hint"] * 4
+    assert experiments(place) == ["lab-hint"] * 3
+    assert "`labs solution 03` shows a solution" in run(capsys, "hint", "3")
 
 
 def test_a_solution_is_shown_to_whoever_agrees_and_that_is_recorded(
@@ -114,9 +115,10 @@ def test_a_solution_is_shown_to_whoever_agrees_and_that_is_recorded(
 def test_progress_is_drawn_over_time(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     solve(place, "3")
     run(capsys, "check", "3")
+    run(capsys, "check", "3")  # passing again is no other pass
     run(capsys, "progress", "--figure", str(place / "progress.png"))
     assert (place / "progress.png").stat().st_size > 1000
-    assert (place / "progress.txt").read_text(encoding="utf-8").startswith("So far 2 passes, ")
+    assert (place / "progress.txt").read_text(encoding="utf-8").startswith("So far 2 parts passed, ")
 
 
 def test_what_was_written_runs_a_real_model_beside_the_engines_own(
@@ -128,6 +130,34 @@ def test_what_was_written_runs_a_real_model_beside_the_engines_own(
     assert record["same_answers"] and ours == mine
     assert ours["restored_tokens"] > 0 and ours["evicted_tokens"] > 0
     assert experiments(place) == ["lab-measure"]
+
+
+@pytest.mark.parametrize("mistake", ["head_first", "first_come"])
+def test_a_policy_that_is_wrong_restores_less_on_a_real_model(
+    place: Path, capsys: pytest.CaptureFixture[str], mistake: str
+) -> None:
+    path = solve(place, "3")
+    wrong = (find_lab("3").folder / "wrong" / f"{mistake}.py").read_text(encoding="utf-8")
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{wrong}", encoding="utf-8")
+    record = run_json(capsys, "measure", "3", "--model", "tiny")
+    assert record["counted"]["yours"]["restored_tokens"] < record["counted"]["the engine's"]["restored_tokens"]
+    assert record["same_answers"]
+
+
+@pytest.mark.parametrize("broken", ["def stranded((", "raise SystemExit(0)", "class MyEviction: pass"])
+def test_what_cannot_run_is_told_in_a_line(place: Path, capsys: pytest.CaptureFixture[str], broken: str) -> None:
+    path = solve(place, "3")
+    path.write_text(f"{path.read_text(encoding='utf-8')}\n{broken}\n", encoding="utf-8")
+    assert main(["measure", "3", "--model", "tiny"]) == 2
+    told = capsys.readouterr().err.strip().splitlines()[-1]
+    assert told.startswith("labs: the engine cannot run on exercise.py (") and "`labs check 03` shows more" in told
+
+
+def test_a_lab_whose_file_is_gone_is_told_among_all(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "start", "3")
+    (place / "mylabs" / "03_eviction" / "exercise.py").unlink()
+    told = run_json(capsys, "check", "--all", status=1)["03_eviction"]
+    assert {one["outcome"] for one in told} == {"not attempted"} and "is not there" in told[0]["message"]
 
 
 def test_a_lab_without_a_component_says_which_have_one(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
