@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from labbook.book import Labbook
 from labs.kit.mlx_serving import running_mlx_server
-from labs.kit.parameters import checkout
-
-NOTEBOOK = checkout() / "notebooks" / "05_prompt_arrangement.ipynb"
-
 
 @pytest.fixture(scope="module")
 def labbook(tmp_path_factory: pytest.TempPathFactory) -> Labbook:
@@ -21,18 +15,11 @@ def labbook(tmp_path_factory: pytest.TempPathFactory) -> Labbook:
 
 
 @pytest.fixture(scope="module")
-def executed(labbook: Labbook) -> dict[str, str]:
+def executed(labbook: Labbook, execute_notebook: Callable[..., dict[str, str]]) -> dict[str, str]:
     """What each cell printed, by the cell's id."""
-    notebook: Any = nbformat.read(NOTEBOOK, as_version=4)
-    with running_mlx_server("tiny") as server, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAB_FAST", "1")
-        patch.setenv("LAB_BASE_URL", server.base_url)
-        patch.setenv("LAB_MODEL", str(server.model))
-        patch.setenv("LAB_LABBOOK", str(labbook.path))
-        patch.setenv("PYTHONPATH", str(checkout()))
-        NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return {cell.id: "".join(output.get("text", "") for output in cell.outputs) for cell in cells}
+    with running_mlx_server("tiny") as server:
+        place = {"LAB_BASE_URL": server.base_url, "LAB_MODEL": str(server.model), "LAB_LABBOOK": str(labbook.path)}
+        return execute_notebook("05_prompt_arrangement", **place)
 
 
 def test_the_tokenizer_beside_the_served_model_counts_as_the_server_does(executed: dict[str, str]) -> None:

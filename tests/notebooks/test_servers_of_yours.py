@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.notebooks.executed import executed
 
 from labbook.book import Labbook
 from labs.kit.mlx_serving import running_mlx_server
 from labs.kit.serving import Server
+
+
+ExecuteNotebook = Callable[..., dict[str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -19,9 +21,15 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def test_evidence_is_collected_from_two_signals_where_there_are_no_counters(server: Server, tmp_path: Path) -> None:
+def environment(server: Server, labbook: Labbook) -> dict[str, str]:
+    return {"LAB_BASE_URL": server.base_url, "LAB_MODEL": str(server.model), "LAB_LABBOOK": str(labbook.path)}
+
+
+def test_evidence_is_collected_from_two_signals_where_there_are_no_counters(
+    server: Server, tmp_path: Path, execute_notebook: ExecuteNotebook
+) -> None:
     labbook = Labbook(tmp_path / "labbook.md")
-    said = executed("02_cold_and_warm", labbook.path, base_url=server.base_url, model=str(server.model))
+    said = execute_notebook("02_cold_and_warm", **environment(server, labbook))
     assert said["fresh-counters"].startswith("no counters")
     assert "counters: this server has none" in said["count-on"]
     assert "the control is judged: not_reused" in said["count-control"]
@@ -33,9 +41,11 @@ def test_evidence_is_collected_from_two_signals_where_there_are_no_counters(serv
     assert {"first-requests", "cold_warm", "control", "answer-lengths", "growth"} <= set(kinds)
 
 
-def test_the_record_of_a_server_of_yours_fills_the_form(server: Server, tmp_path: Path) -> None:
+def test_the_record_of_a_server_of_yours_fills_the_form(
+    server: Server, tmp_path: Path, execute_notebook: ExecuteNotebook
+) -> None:
     labbook = Labbook(tmp_path / "labbook.md")
-    said = executed("11_your_own_server", labbook.path, base_url=server.base_url, model=str(server.model))
+    said = execute_notebook("11_your_own_server", **environment(server, labbook))
     assert "counters, warm phase:      not told" in said["own-form"]
     assert "started with:              my own command" in said["own-form"]
     (own,) = labbook.select(label="my own server")
