@@ -126,12 +126,17 @@ def read_until(client: socket.socket, words: bytes) -> bytes:
 def read_head(connection: socket.socket) -> tuple[bytes, bytes]:
     data = b""
     while b"\r\n\r\n" not in data:
-        block = connection.recv(65_536)
-        if not block:
-            raise ConnectionResetError
-        data += block
+        data += received(connection)
     head, _, rest = data.partition(b"\r\n\r\n")
     return head, rest
+
+
+def received(connection: socket.socket) -> bytes:
+    """What has come. The end of the stream is an error here: read again, it would say nothing for ever."""
+    block = connection.recv(1 << 20)
+    if not block:
+        raise ConnectionResetError
+    return block
 
 
 def read_body(connection: socket.socket, head: bytes, rest: bytes) -> bytes:
@@ -143,9 +148,9 @@ def read_body(connection: socket.socket, head: bytes, rest: bytes) -> bytes:
     blocks, num_bytes = [rest], len(rest)
     if fields.get(b"transfer-encoding") == b"chunked":
         while not b"".join(blocks).endswith(b"0\r\n\r\n"):
-            blocks.append(connection.recv(65_536))
+            blocks.append(received(connection))
         return b"".join(blocks)
     while num_bytes < int(fields.get(b"content-length", 0)):
-        blocks.append(connection.recv(1 << 20))
+        blocks.append(received(connection))
         num_bytes += len(blocks[-1])
     return b"".join(blocks)
