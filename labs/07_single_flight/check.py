@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from labs.kit.exercises.flight_stories import MODES, Event, interleavings, play, told
@@ -15,53 +16,25 @@ SAME, OTHER, SALTED = ((None, (1, 2)), (None, (1, 3)), ("a", (1, 2)))
 MAX_ENTRIES = 10_000
 
 
+ALL_ARRIVE: tuple[Event, ...] = (("arrive", "A"), ("arrive", "B"), ("arrive", "C"))
+
+
+def of_one_prompt(answer: Answer, *events: Event, modes: Iterable[str] = MODES) -> None:
+    """One story of requests with the same prompt, under each release."""
+    for mode in modes:
+        play(answer, mode, dict.fromkeys("ABC", SAME), list(events))
+
+
 def examples(answer: Answer) -> None:
-    keys = dict.fromkeys("ABC", SAME)
-    start: list[Event] = [
-        ("arrive", "A"),
-        ("arrive", "B"),
-        ("arrive", "C"),
-        ("prompt_computed", "A"),
-        ("completed", "A"),
-    ]
-    for mode in MODES:
-        play(answer, mode, keys, start)
+    of_one_prompt(answer, *ALL_ARRIVE, ("prompt_computed", "A"), ("completed", "A"))
 
 
 def a_lost_leader_hands_over_to_one(answer: Answer) -> None:
-    keys = dict.fromkeys("ABC", SAME)
-    for mode in MODES:
-        play(
-            answer,
-            mode,
-            keys,
-            [
-                ("arrive", "A"),
-                ("arrive", "B"),
-                ("arrive", "C"),
-                ("lost", "A"),
-                ("prompt_computed", "B"),
-                ("completed", "B"),
-            ],
-        )
+    of_one_prompt(answer, *ALL_ARRIVE, ("lost", "A"), ("prompt_computed", "B"), ("completed", "B"))
 
 
 def a_lost_follower_touches_nobody(answer: Answer) -> None:
-    keys = dict.fromkeys("ABC", SAME)
-    for mode in MODES:
-        play(
-            answer,
-            mode,
-            keys,
-            [
-                ("arrive", "A"),
-                ("arrive", "B"),
-                ("arrive", "C"),
-                ("lost", "B"),
-                ("prompt_computed", "A"),
-                ("completed", "A"),
-            ],
-        )
+    of_one_prompt(answer, *ALL_ARRIVE, ("lost", "B"), ("prompt_computed", "A"), ("completed", "A"))
 
 
 def salts_and_prompts_never_meet(answer: Answer) -> None:
@@ -75,20 +48,9 @@ def salts_and_prompts_never_meet(answer: Answer) -> None:
 
 
 def after_a_release_a_new_flight_begins(answer: Answer) -> None:
-    keys = dict.fromkeys("ABC", SAME)
-    play(
-        answer,
-        "release_after_prefill",
-        keys,
-        [
-            ("arrive", "A"),
-            ("arrive", "B"),
-            ("prompt_computed", "A"),
-            ("arrive", "C"),
-            ("completed", "A"),
-            ("prompt_computed", "C"),
-        ],
-    )
+    start: tuple[Event, ...] = (("arrive", "A"), ("arrive", "B"), ("prompt_computed", "A"))
+    then: tuple[Event, ...] = (("arrive", "C"), ("completed", "A"), ("prompt_computed", "C"))
+    of_one_prompt(answer, *start, *then, modes=["release_after_prefill"])
 
 
 def every_interleaving_of_three(answer: Answer) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from labs.kit.exercises.killing import killed_while
 from labs.kit.exercises.part import Answer, Check, Part, Wrong
 
 IDENTITY = {"model": "tiny", "page_size": "2"}
@@ -161,27 +160,6 @@ def a_kill_in_mid_save_costs_nothing(answer: Answer) -> None:
         raise Wrong(
             f"save takes more than {MAX_INSTRUCTIONS} calls for 64 bytes", expected="a few dozen", actual="more"
         )
-
-
-def killed_while(work: Callable[[], None], number: int) -> bool:
-    """Fork, do the work, and kill the child at its `number`-th call; False when it finished before that."""
-    child = os.fork()
-    if child:
-        _, status = os.waitpid(child, 0)
-        return os.WIFSIGNALED(status)
-    left = number
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal left
-        left -= event in ("call", "c_call")
-        if left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    try:
-        sys.setprofile(count)
-        work()
-    finally:
-        os._exit(0)
 
 
 class Stop(OSError):

@@ -17,8 +17,8 @@ from typing import Any
 from labbook.book import Labbook
 from labbook.errors import LabbookError
 from labbook.record import Record
+from labs.kit.course_record import LAB
 from labs.kit.predictions import DIRECTIONS, factor_between
-from labs.kit.session import LAB
 from labs.kit.table import text_table
 
 _VERDICTS = ("supported", "refuted", "inconclusive")

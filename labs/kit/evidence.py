@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labbook.record import Record
+from labs.kit.pair import cached_tokens
 
 BLANK = "______"
 _WIDTH = 26
@@ -24,11 +25,6 @@ def evidence_form(record: Record | None = None, *, origin: str = "", started: st
     rows += [(name, BLANK if record is None else _shown(value)) for name, value in _fields(record or {})]
     rows += [(name, BLANK) for name in _QUESTIONS]
     return "\n".join(f"{name + ':':<{_WIDTH}} {value}" for name, value in rows)
-
-
-def counts_of(record: Record, phase: str) -> list[int | None]:
-    """Cached tokens of the requests of a phase."""
-    return [one["cached_tokens"] for one in record["requests"] if one["phase"] == phase]
 
 
 def counter_gain(record: Record, phase: str = "warm") -> tuple[float | None, float | None]:
@@ -51,9 +47,9 @@ def _fields(record: Record) -> list[tuple[str, Any]]:
         ("cold", _ms(record.get("cold_s"))),
         ("warm, median", _ms(warm.get("p50"))),
         ("changed prefix", _ms(record.get("control_s"))),
-        ("cached tokens, cold", _counts(counts_of(record, "cold")) if told else None),
-        ("cached tokens, warm", _counts(counts_of(record, "warm")) if told else None),
-        ("cached tokens, changed", _counts(counts_of(record, "control")) if told else None),
+        ("cached tokens, cold", _counts(cached_tokens(record, "cold")) if told else None),
+        ("cached tokens, warm", _counts(cached_tokens(record, "warm")) if told else None),
+        ("cached tokens, changed", _counts(cached_tokens(record, "control")) if told else None),
         ("counters, warm phase", None if hits is None else f"{hits:g} hits of {queries:g} tokens"),
         ("verdict", record.get("verdict")),
     ]

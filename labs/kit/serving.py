@@ -45,7 +45,7 @@ class Server:
     def stop(self) -> None:
         """End the engine that was started here, and remove its log. May be called twice."""
         if self.process is not None:
-            _end(self.process)
+            end_process(self.process)
         if self.log_path is not None:
             self.log_path.unlink(missing_ok=True)
 
@@ -124,12 +124,13 @@ def _is_healthy(url: str) -> bool:
         return False
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes], timeout_s: float = STOP_TIMEOUT_S) -> None:
+    """Ask a process to end, and after a while make it."""
     if process.stdin is not None:
         process.stdin.close()
     process.terminate()
     try:
-        process.wait(STOP_TIMEOUT_S)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

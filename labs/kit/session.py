@@ -9,13 +9,12 @@ from dataclasses import asdict
 from typing import Any
 
 from labbook.book import Labbook
-from labbook.record import RECORD_VERSION, Record, now_iso
+from labbook.record import Record
+from labs.kit.course_record import course_record
 from labs.kit.guess import Guess
 from labs.kit.parameters import Parameters
 from labs.kit.placeholders import is_placeholder
 from labs.kit.predictions import Direction, Outcome, Prediction, PredictionError
-
-LAB = "course"
 
 
 class Session:
@@ -92,8 +91,7 @@ class Session:
 
     def note(self, experiment: str, fields: dict[str, Any]) -> Record:
         """Append a record of the course itself: a prediction, its outcome, an answer in a quiz."""
-        head = {"version": RECORD_VERSION, "lab": LAB, "experiment": experiment, "notebook": self.notebook}
-        return self.add({**head, **fields, "recorded_at": now_iso()})
+        return self.add(course_record(experiment, **{"notebook": self.notebook, **fields}))
 
     def summary(self) -> str:
         """One line for each record of this run: what it is, and what it is about."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from labbook.record import RECORD_VERSION, Record, environment_stamp, now_iso
+from labbook.record import Record, environment_stamp, now_iso
+from labs.kit.course_record import course_record
 from labs.kit.parameters import Parameters
-from labs.kit.session import LAB
 from scripts.run_notebooks.settings import shown_base_url
 
 EXPERIMENT = "notebook-run"
@@ -49,23 +49,21 @@ class Run:
 
     def record(self, parameters: Parameters) -> Record:
         error = self.first_error
-        return {
-            "version": RECORD_VERSION,
-            "lab": LAB,
-            "experiment": EXPERIMENT,
-            "notebook": self.notebook,
-            "label": f"{self.notebook}, {mode(parameters)}, {self.status}",
-            "mode": mode(parameters),
-            "parameters": {"model": parameters.model_or_only, "base_url": shown_base_url(parameters)},
-            "status": self.status,
-            "seconds": round(self.seconds, 2),
-            "cell_seconds": {cell: round(seconds, 3) for cell, seconds in self.cell_seconds.items()},
-            "first_error": error and {"cell": error.cell, "name": error.name, "message": error.message},
-            "records_added": len(self.added),
-            "records_added_by_experiment": dict(Counter(self.added)),
-            "environment": environment_stamp(),
-            "recorded_at": self.ended_at,
-        }
+        measured = course_record(
+            EXPERIMENT,
+            notebook=self.notebook,
+            label=f"{self.notebook}, {mode(parameters)}, {self.status}",
+            mode=mode(parameters),
+            parameters={"model": parameters.model_or_only, "base_url": shown_base_url(parameters)},
+            status=self.status,
+            seconds=round(self.seconds, 2),
+            cell_seconds={cell: round(seconds, 3) for cell, seconds in self.cell_seconds.items()},
+            first_error=error and {"cell": error.cell, "name": error.name, "message": error.message},
+            records_added=len(self.added),
+            records_added_by_experiment=dict(Counter(self.added)),
+            environment=environment_stamp(),
+        )
+        return {**measured, "recorded_at": self.ended_at}
 
 
 def mode(parameters: Parameters) -> str:

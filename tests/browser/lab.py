@@ -18,6 +18,7 @@ import requests
 
 from labbook.book import Labbook
 from labs.kit.parameters import checkout
+from labs.kit.serving import end_process
 
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
@@ -75,12 +76,7 @@ def running_lab(folder: Path, log: Path) -> Iterator[Lab]:
         yield lab
         lab.stop_kernels()
     finally:
-        process.terminate()
-        try:
-            process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end_process(process, STOP_TIMEOUT_S)
 
 
 def _copy_notebooks(folder: Path) -> None:

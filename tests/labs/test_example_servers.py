@@ -10,8 +10,9 @@ from labbook.client import Client
 from labbook.measure import measure
 from labbook.prompts import conversation, fresh_nonces, question, synthetic_text
 from labs.kit.doubles import double
-from labs.kit.evidence import counter_gain, counts_of, evidence_form
+from labs.kit.evidence import counter_gain, evidence_form
 from labs.kit.example_servers import ALIKE, FLAGS, WHAT_THEY_ARE, measured_double
+from labs.kit.pair import cached_tokens
 from labs.kit.stale_nonce import stale_nonce
 
 PLAN: dict[str, Any] = {"prefix_words": 40, "questions": 1, "repeats": 1, "answer_tokens": 1}
@@ -32,7 +33,7 @@ def test_three_servers_that_reuse_nothing_differ_in_their_counts() -> None:
     for name, faults in ALIKE.items():
         record = measured_double("vllm", name, PLAN, faults={**faults, **NO_DELAY})
         hits, queries = counter_gain(record)
-        assert counts_of(record, "warm") == [0]
+        assert cached_tokens(record, "warm") == [0]
         seen[name] = (bool(hits), bool(queries))
     assert seen == {"A": (False, True), "B": (True, True), "C": (False, False)}
     assert seen.keys() == WHAT_THEY_ARE.keys()

@@ -83,12 +83,12 @@ def run_start(options: argparse.Namespace) -> int:
 def run_check(options: argparse.Namespace) -> int:
     results = {}
     for lab in _chosen(options):
-        path = workbook.exercise_of(lab, _folder(options))
-        if options.all and not path.is_file():
-            gone = f"{path.name} is not there: `labs start {lab.number}` makes it anew"
+        if options.all and not workbook.exercise_of(lab, _folder(options)).is_file():
+            gone = f"exercise.py is not there: `labs start {lab.number}` makes it anew"
             results[lab.key] = [Outcome(part.title, "not attempted", message=gone) for part in lab.parts]
             continue
-        results[lab.key] = check_file(lab, [_written(lab, options)], _labbook(options))
+        path = _written(lab, options)
+        results[lab.key] = check_file(lab, [path], _labbook(options))
         history.note_outcomes(_labbook(options), lab, results[lab.key])
     told = "\n\n".join(f"lab {key}\n\n{all_as_text(outcomes)}" for key, outcomes in results.items())
     fields = {key: [outcome.as_json() for outcome in outcomes] for key, outcomes in results.items()}

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from labbook.book import Labbook
-from labbook.record import RECORD_VERSION, Record, now_iso
+from labbook.record import Record
+from labs.kit.course_record import LAB, course_record
 from labs.kit.exercises.lab import Lab
 from labs.kit.exercises.outcome import Outcome
 
@@ -17,8 +18,7 @@ STARTED, CHECKED, HINTED, SOLVED = "lab-start", "lab-check", "lab-hint", "lab-so
 
 def note(labbook: Path, experiment: str, lab: Lab, **fields: Any) -> Record:
     """Append one record about a lab."""
-    head = {"version": RECORD_VERSION, "lab": "course", "experiment": experiment, "exercise": lab.key}
-    return Labbook(labbook).append({**head, **fields, "recorded_at": now_iso()})
+    return Labbook(labbook).append(course_record(experiment, exercise=lab.key, **fields))
 
 
 def note_outcomes(labbook: Path, lab: Lab, outcomes: Sequence[Outcome]) -> None:
@@ -56,19 +56,17 @@ def first_passes(records: Iterable[Record]) -> list[Record]:
 
 def touched(labbook: Path) -> set[str]:
     """Keys of the labs that were started or checked."""
-    if not labbook.exists():
-        return set()
-    records = Labbook(labbook).records()
-    return {str(one.get("exercise")) for one in records if one.get("experiment") in (STARTED, CHECKED)}
+    return {str(one.get("exercise")) for one in _read(labbook) if one.get("experiment") in (STARTED, CHECKED)}
 
 
 def hints_given(labbook: Path, lab: Lab) -> int:
-    return sum(record["experiment"] == HINTED for record in _records_of(labbook, lab))
+    return sum(record["experiment"] == HINTED for record in _about(lab, _read(labbook)))
 
 
 def standings(labbook: Path, labs: Iterable[Lab]) -> list[Standing]:
     """One for each lab, from the records alone. Records that are not about the labs are passed over."""
-    return [_standing(lab, _records_of(labbook, lab)) for lab in labs]
+    records = _read(labbook)
+    return [_standing(lab, _about(lab, records)) for lab in labs]
 
 
 def _standing(lab: Lab, records: Sequence[Record]) -> Standing:
@@ -88,8 +86,10 @@ def _standing(lab: Lab, records: Sequence[Record]) -> Standing:
     )
 
 
-def _records_of(labbook: Path, lab: Lab) -> list[Record]:
-    if not labbook.exists():
-        return []
-    records = Labbook(labbook).records()
-    return [record for record in records if record.get("lab") == "course" and record.get("exercise") == lab.key]
+def _read(labbook: Path) -> list[Record]:
+    """Records of the course; none where there is no labbook yet."""
+    return Labbook(labbook).select(lab=LAB) if labbook.exists() else []
+
+
+def _about(lab: Lab, records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.get("exercise") == lab.key]

@@ -61,7 +61,7 @@ class Lab:
 
     @property
     def wrong_answers(self) -> list[Path]:
-        """Each replaces one thing in the solution; see `load_wrong`."""
+        """Each replaces one thing in the solution: `load_files([lab.solution, wrong], name)`."""
         return sorted((self.folder / "wrong").glob("*.py"))
 
     @property

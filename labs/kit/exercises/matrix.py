@@ -41,7 +41,10 @@ class Mistake:
 
 
 def mistakes_of(lab: Lab, labbook: Path) -> Iterator[Mistake]:
-    """Every wrong answer of a lab, judged by all checks of the part that it belongs to."""
+    """Every wrong answer of a lab, judged by all checks of the part that it belongs to.
+
+    `labbook` is for labs that bring no records of their own.
+    """
     for path in lab.wrong_answers:
         yield _judged(lab, path, labbook)
 
@@ -98,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         labs = tqdm(all_labs(), unit="lab", disable=None)
-        mistakes = [one for lab in labs for one in mistakes_of(lab, lab.example_labbook or Path(folder) / "labbook.md")]
+        mistakes = [one for lab in labs for one in mistakes_of(lab, Path(folder) / "labbook.md")]
     if not options.write:
         print(as_markdown(mistakes))
         return

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from labbook.record import Record
+from labs.kit.pair import cached_tokens
 
 FEW_COMPETITORS, PAIR, EVICTION = 2, "cold_warm", "eviction"
 Rule = Callable[[Sequence[Record]], str | None]
 """None when the records prove the diagnosis, else what is missing, in a sentence that gives nothing away."""
 
 
-def _cached(record: Record, phase: str) -> list[int | None]:
-    return [request["cached_tokens"] for request in record.get("requests", []) if request["phase"] == phase]
-
-
 def _restores(record: Record, phase: str) -> bool:
-    told = _cached(record, phase)
+    told = cached_tokens(record, phase)
     return bool(told) and all(told)
 
 
 def _restores_nothing(record: Record, phase: str) -> bool:
-    told = _cached(record, phase)
+    told = cached_tokens(record, phase)
     return bool(told) and not any(told)
 
 
